@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { optionalText, portNumber, textList } from '../base/env-values.ts';
 import { removedSettings } from '../base/removed-settings.ts';
+import { edgePublicUrl } from '../sites/manifest/description.ts';
 import type { Traits } from './appliers/contract.ts';
 import {
   CLUSTER_APPLIERS,
@@ -9,7 +10,6 @@ import {
   type MachineApplierSettings,
 } from './appliers/index.ts';
 import { cidrRange } from './appliers/proxy/policy.ts';
-import { edgePublicUrl } from './manifest/description.ts';
 import { DRIFT_MODES, type DriftMode } from './pass/drift.ts';
 import { POLICIES } from './pass/guards.ts';
 

@@ -4,6 +4,9 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { acquireLock } from '../base/lock.ts';
+import { testIdentities } from '../sites/manifest/secrets.ts';
+import { holderId } from '../sites/repo/lease/holder-id.ts';
+import { openSitesRepo } from '../sites/repo/sites-repo.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost } from './host/host.ts';
@@ -14,10 +17,7 @@ import { acceptedSecrets } from './http/secrets.ts';
 import { holdBeforeStart } from './loop/first-hold.ts';
 import { savedLoop } from './loop/saved-loop.ts';
 import { StateFile } from './loop/state.ts';
-import { testIdentities } from './manifest/secrets.ts';
 import { frozenBy } from './pass/freeze.ts';
-import { holderId } from './sites-repo/lease/holder-id.ts';
-import { openSitesRepo } from './sites-repo/sites-repo.ts';
 
 /**
  * Starts the provisioner daemon: environment → clients → application → loop. If it is one of several replicas, it first

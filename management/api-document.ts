@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { SitesRepo } from '../gitops/sites-repo/sites-repo.ts';
+import { SitesRepo } from '../sites/repo/sites-repo.ts';
 import { renderRoles } from './access/routes.ts';
 import { buildManagement, type Management } from './app.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';

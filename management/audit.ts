@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type InsertObject, sql } from 'kysely';
 import { z } from 'zod';
-import { givenId } from '../gitops/manifest/schema.ts';
+import { givenId } from '../sites/manifest/schema.ts';
 import { addressedObject, READS } from './access/rights.ts';
 import type { Database, Tables } from './db/database.ts';
 import { callerOf } from './http/auth.ts';

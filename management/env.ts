@@ -2,8 +2,8 @@ import { Resolver } from 'node:dns';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { removedSettings } from '../base/removed-settings.ts';
-import { edgePublicUrl } from '../gitops/manifest/description.ts';
-import { hostname, imageReference } from '../gitops/manifest/schema.ts';
+import { edgePublicUrl } from '../sites/manifest/description.ts';
+import { hostname, imageReference } from '../sites/manifest/schema.ts';
 import { repositoryOf } from './containers/image.ts';
 import { portRange } from './ports/pool-range.ts';
 

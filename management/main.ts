@@ -1,6 +1,6 @@
 import { VerificationClient } from '../edge/verification/client.ts';
-import { testRecipient } from '../gitops/manifest/secrets.ts';
-import { openSitesRepo } from '../gitops/sites-repo/sites-repo.ts';
+import { testRecipient } from '../sites/manifest/secrets.ts';
+import { openSitesRepo } from '../sites/repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
 import type { MailSettings } from './clients/mail-client.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';

@@ -8,7 +8,7 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
   [
     'CONTAINER_CONFIG is canonical base64',
     'Container configuration',
-    ['test/gitops/manifest/container-config.test.ts', 'test/management/validation.daemon.test.ts'],
+    ['test/sites/manifest/container-config.test.ts', 'test/management/validation.daemon.test.ts'],
   ],
   [
     'the order of the health checks, and the comma in their header',
@@ -40,7 +40,7 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
   [
     'paths that a client claims by a prefix',
     'Paths',
-    ['test/gitops/manifest/documents.test.ts', 'test/plugins/server-proxy.daemon.test.ts'],
+    ['test/sites/manifest/documents.test.ts', 'test/plugins/server-proxy.daemon.test.ts'],
   ],
   [
     'where hits go',

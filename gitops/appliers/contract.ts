@@ -1,5 +1,5 @@
 import type { Ownership } from '../../base/ownership.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { QuotaFigures } from '../report/quotas.ts';
 import type { Reason } from '../report/report.ts';
 

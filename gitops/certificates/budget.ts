@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { registrableDomain } from '../manifest/schema.ts';
+import { registrableDomain } from '../../sites/manifest/schema.ts';
 
 const HOUR_MS = 3_600_000;
 /** Milliseconds to wait if an authority refuses an order because of a rate limit and names no time. */

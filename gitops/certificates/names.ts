@@ -1,6 +1,6 @@
+import { provenHosts } from '../../sites/manifest/schema.ts';
 import type { TlsMode } from '../appliers/proxy/certificates.ts';
 import type { DesiredSite, DesiredState } from '../desired/desired-state.ts';
-import { provenHosts } from '../manifest/schema.ts';
 import type { Expected } from './policy.ts';
 
 /** A name that needs a certificate. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
-import { PRODUCTS } from '../requests/products.ts';
+import { PRODUCTS } from '../../sites/requests/products.ts';
 import type { ImageOptions } from './image.ts';
 import type { ImportOptions } from './import.ts';
 import type { LogsOptions } from './logs.ts';

@@ -1,5 +1,5 @@
-import { readManifest } from '../manifest/read.ts';
-import { SitesRepo } from '../sites-repo/sites-repo.ts';
+import { readManifest } from '../../sites/manifest/read.ts';
+import { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import { embeddedOperator, environmentClient } from './client.ts';
 import { Home } from './instance/home.ts';
 import { mintToken } from './instance/issuer.ts';

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { escapeHiddenIn } from '../../base/text.ts';
+import { parseManifest } from '../../sites/manifest/load.ts';
+import { describeProblem } from '../../sites/manifest/problem.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import { claims } from '../desired/claims.ts';
 import { disputedDomains } from '../desired/client-domains.ts';
-import { parseManifest } from '../manifest/load.ts';
-import { describeProblem } from '../manifest/problem.ts';
-import type { Manifest } from '../manifest/schema.ts';
 import { type OutputOptions, print } from './output/print.ts';
 
 interface Problem {

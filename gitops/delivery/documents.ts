@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hostname, siteId } from '../manifest/schema.ts';
+import { hostname, siteId } from '../../sites/manifest/schema.ts';
 
 /**
  * What the provisioner delivers to the gateway of a cluster: a document for each site and one for the instance, each in

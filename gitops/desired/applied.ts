@@ -1,6 +1,6 @@
-import { readManifest } from '../manifest/read.ts';
-import type { Manifest } from '../manifest/schema.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import { readManifest } from '../../sites/manifest/read.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { DesiredStateSettings } from './reading.ts';
 
 /**

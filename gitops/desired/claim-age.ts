@@ -1,7 +1,7 @@
-import type { LoadedManifest } from '../manifest/containers.ts';
-import { readManifest } from '../manifest/read.ts';
-import type { Manifest } from '../manifest/schema.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import { readManifest } from '../../sites/manifest/read.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { Claimant } from './claims.ts';
 
 interface ClaimedNames {

@@ -1,5 +1,5 @@
-import { isProven, type Manifest, provenHosts } from '../manifest/schema.ts';
-import type { ClaimAge } from '../sites-repo/ages.ts';
+import { isProven, type Manifest, provenHosts } from '../../sites/manifest/schema.ts';
+import type { ClaimAge } from '../../sites/repo/ages.ts';
 
 /**
  * A site, and how long it has claimed the contested names without a break. A removal ends the claim. Another site may

@@ -1,6 +1,6 @@
-import type { LoadedManifest } from '../manifest/containers.ts';
-import { isProven, type Manifest, registrableDomain } from '../manifest/schema.ts';
-import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import { isProven, type Manifest, registrableDomain } from '../../sites/manifest/schema.ts';
+import { SECRET_MEMBERS } from '../../sites/manifest/secret-members.ts';
 import { byAge, type Claimant } from './claims.ts';
 
 /** A claimant; `applied`: the registrable domains of its site as this host last applied it. */

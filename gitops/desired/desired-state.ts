@@ -1,5 +1,5 @@
-import type { LoadedManifest } from '../manifest/containers.ts';
-import type { Manifest } from '../manifest/schema.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import type { Reason } from '../report/report.ts';
 import { claims } from './claims.ts';
 import { registrableDomains } from './client-domains.ts';

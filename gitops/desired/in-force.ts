@@ -1,6 +1,6 @@
-import type { Manifest } from '../manifest/schema.ts';
-import type { LastReadable } from '../sites-repo/last-readable.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import type { LastReadable } from '../../sites/repo/last-readable.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import { appliedManifests } from './applied.ts';
 import type { DesiredState } from './desired-state.ts';
 import { type DesiredStateSettings, type Reading, readValid, type UnreadableFile } from './reading.ts';

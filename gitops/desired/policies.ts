@@ -1,5 +1,5 @@
-import { joinPolicies, type PolicyScript, policyProblem } from '../manifest/policy/policy-script.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import { joinPolicies, type PolicyScript, policyProblem } from '../../sites/manifest/policy/policy-script.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { DesiredSite } from './desired-state.ts';
 
 const INSTANCE = 'policy.js';

@@ -1,10 +1,10 @@
 import { limit } from '../../base/limit.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
-import { refusedNames } from '../manifest/own-zones.ts';
-import type { Manifest } from '../manifest/schema.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import { refusedNames } from '../../sites/manifest/own-zones.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import type { SiteBlob } from '../../sites/repo/listing.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { Reason } from '../report/report.ts';
-import type { SiteBlob } from '../sites-repo/listing.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import { appliedManifests } from './applied.ts';
 import { claimantsOf } from './claim-age.ts';
 import { claims, contestedNames, lostClaims } from './claims.ts';

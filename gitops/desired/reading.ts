@@ -1,13 +1,13 @@
-import { canonicalContainerConfig } from '../manifest/container-config.ts';
-import type { OwnZones } from '../manifest/own-zones.ts';
-import { describeProblem } from '../manifest/problem.ts';
-import { readManifest } from '../manifest/read.ts';
-import type { Manifest } from '../manifest/schema.ts';
-import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
-import { decryptSecret, Secret, unbound } from '../manifest/secrets.ts';
-import { readServiceAccount } from '../manifest/service-account.ts';
-import type { SiteFile } from '../sites-repo/files.ts';
-import { describeMisplaced, type MisplacedFile } from '../sites-repo/listing.ts';
+import { canonicalContainerConfig } from '../../sites/manifest/container-config.ts';
+import type { OwnZones } from '../../sites/manifest/own-zones.ts';
+import { describeProblem } from '../../sites/manifest/problem.ts';
+import { readManifest } from '../../sites/manifest/read.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import { SECRET_MEMBERS } from '../../sites/manifest/secret-members.ts';
+import { decryptSecret, Secret, unbound } from '../../sites/manifest/secrets.ts';
+import { readServiceAccount } from '../../sites/manifest/service-account.ts';
+import type { SiteFile } from '../../sites/repo/files.ts';
+import { describeMisplaced, type MisplacedFile } from '../../sites/repo/listing.ts';
 import type { DesiredSite, OtherHostSite } from './desired-state.ts';
 
 export interface DesiredStateSettings {

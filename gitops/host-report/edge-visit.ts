@@ -3,8 +3,8 @@ import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { withinTime } from '../../base/time-limit.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import { PROBE_MARK } from '../appliers/proxy/policy.ts';
-import type { Manifest } from '../manifest/schema.ts';
 import type { EdgeAnswer } from '../report/report.ts';
 import { hostProbeMark } from './probe-mark.ts';
 

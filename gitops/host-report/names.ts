@@ -1,6 +1,6 @@
 import type { NameAnswer } from '../../edge/verification/contract.ts';
+import { type Manifest, provenHosts, registrableDomain } from '../../sites/manifest/schema.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
-import { type Manifest, provenHosts, registrableDomain } from '../manifest/schema.ts';
 
 /** A longer chain of aliases, such as a loop, is not followed to its end. */
 const MAX_ALIASES = 8;

@@ -1,13 +1,13 @@
 import http from 'node:http';
 import tls from 'node:tls';
 import { withinTime } from '../../base/time-limit.ts';
-import { BRIDGE_FIX } from '../clients/docker.ts';
 import {
   type ContainerSettings,
   type ContainerSpec,
   containerSpecs,
   type LoadedManifest,
-} from '../manifest/containers.ts';
+} from '../../sites/manifest/containers.ts';
+import { BRIDGE_FIX } from '../clients/docker.ts';
 
 /** Whether the processing servers of a site reach its preview server, which Tag Manager's previews need. */
 interface PreviewPath {

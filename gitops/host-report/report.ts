@@ -1,8 +1,8 @@
 import type { HostReport } from '../../edge/verification/contract.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import { describeSite } from '../../sites/manifest/description.ts';
+import { provenHosts } from '../../sites/manifest/schema.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
-import { describeSite } from '../manifest/description.ts';
-import { provenHosts } from '../manifest/schema.ts';
 import { readConfig } from './config.ts';
 import { type EdgePathDeps, edgePathOf } from './edge-path.ts';
 import { type NameDestinations, resolveNames } from './names.ts';

@@ -1,5 +1,5 @@
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { Applier } from '../appliers/contract.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
 
 /** Counts the preview servers of a site that run on this machine and have our mark, desired or not. */
 export function runningPreviews(containers: Pick<Applier, 'desired' | 'observe'>) {

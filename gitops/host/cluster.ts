@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { Recycling } from '../appliers/containers/recycling.ts';
 import { CLUSTER_APPLIERS } from '../appliers/index.ts';
 import { availablePreviews } from '../appliers/kubernetes/available-previews.ts';
@@ -14,7 +15,6 @@ import { checkNetworkPolicies } from '../host-report/network-policy.ts';
 import { nodeLookup } from '../host-report/node-lookup.ts';
 import { skippedPart } from '../host-report/part-checks.ts';
 import { hostReporter } from '../host-report/report.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
 import type { ClusterOptions, Host } from './contract.ts';
 import { gatewayDestination } from './gateway-destination.ts';
 import { addressesOf, gatewaySource } from './gateway-source.ts';

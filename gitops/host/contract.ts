@@ -1,10 +1,10 @@
 import type { Log } from '../../base/log.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { Applier } from '../appliers/contract.ts';
 import type { EdgeStore } from '../appliers/edge/store.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import type { ContainerLogs } from '../container-logs/container-logs.ts';
 import type { ReportSite } from '../host-report/report.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';
 

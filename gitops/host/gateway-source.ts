@@ -2,6 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { LRUCache } from 'lru-cache';
+import { policyTokens } from '../../sites/manifest/policy/policy-token.ts';
+import { identitiesIn } from '../../sites/manifest/secrets.ts';
 import type { FollowedDestination } from '../appliers/followed-destination.ts';
 import type { GatewaySource } from '../appliers/kubernetes/cluster.ts';
 import { type CertificatePaths, certificatesByMode } from '../appliers/proxy/certificates.ts';
@@ -13,8 +15,6 @@ import { type DnsLookup, dnsLookup } from '../clients/dns-lookup.ts';
 import type { InstanceDocument } from '../delivery/documents.ts';
 import { openPolicyAuthority } from '../embedded/policy-authority.ts';
 import type { ClusterEnv } from '../env.ts';
-import { policyTokens } from '../manifest/policy/policy-token.ts';
-import { identitiesIn } from '../manifest/secrets.ts';
 import { acmeService, operatorFiles } from './certificates.ts';
 import type { ClusterOptions } from './contract.ts';
 

@@ -1,4 +1,5 @@
 import type { Identity } from '../../base/ownership.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { Applier } from '../appliers/contract.ts';
 import { type EdgeStore, edgeStore } from '../appliers/edge/store.ts';
 import type { ApplierFactory } from '../appliers/registration.ts';
@@ -12,7 +13,6 @@ import { nodeLookup } from '../host-report/node-lookup.ts';
 import { checkDisk, checkEdge, skippedPart } from '../host-report/part-checks.ts';
 import { checkWorkerBindings, checkWorkerLogs } from '../host-report/worker-checks.ts';
 import type { DaemonDeps } from '../http/deps.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
 import type { PartCheck } from '../report/report.ts';
 import type { HostOptions } from './contract.ts';
 

@@ -4,7 +4,7 @@ import { answerEarlyFaults, clientErrorHandler, RECEIVING } from '../../base/htt
 import { otherMethods } from '../../base/http/other-methods.ts';
 import { type ProblemService, problemAnswer } from '../../base/http/problem-answer.ts';
 import { requestIdFrom } from '../../base/http/request-id.ts';
-import { SitesRepoError } from '../sites-repo/errors.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
 import { containerLogRoutes } from './container-logs.ts';
 import type { DaemonDeps, StandbyDeps } from './deps.ts';
 import { editRoutes } from './edits.ts';

@@ -1,16 +1,16 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { EdgeStore } from '../appliers/edge/store.ts';
 import type { ContainerLogs } from '../container-logs/container-logs.ts';
 import type { DesiredStateReader } from '../desired/reader.ts';
 import type { ReportSite } from '../host-report/report.ts';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
 import type { QuotaFigures } from '../report/quotas.ts';
 import type { CertificateStatus, EdgeAnswer, PartCheck } from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
 /** What a waiting replica works with. */
 export interface StandbyDeps extends Pick<DaemonDeps, 'secrets' | 'logger'> {

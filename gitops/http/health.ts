@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import { withinTime } from '../../base/time-limit.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { checkPart, PART_TIMEOUT_MS } from '../host-report/check-part.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
 import type { healthSchema, PartCheck } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
 import { checkQuotas, shownQuotas } from './quotas.ts';

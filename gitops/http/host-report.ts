@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import type { LoadedManifest } from '../manifest/containers.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { siteIdParams } from './request.ts';

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { siteId } from '../manifest/schema.ts';
+import { siteId } from '../../sites/manifest/schema.ts';
 import type { DaemonDeps } from './deps.ts';
 
 /** The visitor's id as the cookie `_fpid` has it. */

@@ -1,6 +1,6 @@
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import { ciphertextOf, ciphertexts, registrableDomains } from '../desired/client-domains.ts';
 import { clientsOf, holdersOf } from '../desired/desired-state.ts';
-import type { Manifest } from '../manifest/schema.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { shownQuotas } from './quotas.ts';

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { fieldErrors } from '../../base/http/problem.ts';
-import { type Manifest, manifestSchema, siteId } from '../manifest/schema.ts';
+import { type Manifest, manifestSchema, siteId } from '../../sites/manifest/schema.ts';
 import { ProvisionerProblem } from './errors.ts';
 
 export const siteIdParams = z.object({ site: siteId });

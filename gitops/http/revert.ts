@@ -1,4 +1,4 @@
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { currentManifest, removeSite } from './site-edits.ts';
 

@@ -1,11 +1,16 @@
 import { identityToRecipient } from 'age-encryption';
 import { canonicalJson } from '../../base/canonical-json.ts';
 import { fieldErrors } from '../../base/http/problem.ts';
-import { formatManifest } from '../manifest/load.ts';
-import { readManifest } from '../manifest/read.ts';
-import { isFirstPartyHost, type Manifest, type ManifestInput, manifestSchema } from '../manifest/schema.ts';
-import { SECRET_MEMBERS } from '../manifest/secret-members.ts';
-import { decryptSecret, encryptFor, identitiesIn, unbound } from '../manifest/secrets.ts';
+import { formatManifest } from '../../sites/manifest/load.ts';
+import { readManifest } from '../../sites/manifest/read.ts';
+import {
+  isFirstPartyHost,
+  type Manifest,
+  type ManifestInput,
+  manifestSchema,
+} from '../../sites/manifest/schema.ts';
+import { SECRET_MEMBERS } from '../../sites/manifest/secret-members.ts';
+import { decryptSecret, encryptFor, identitiesIn, unbound } from '../../sites/manifest/secrets.ts';
 import { ProvisionerProblem } from './errors.ts';
 
 /** The manifest in a site's file. Throws where it is invalid: only a person can fix that. */

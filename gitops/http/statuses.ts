@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
 import type { SourceProblem } from '../loop/source.ts';
 import { hostState } from '../report/host-state.ts';
 import { conditionsOf, type QuotaStatus } from '../report/quotas.ts';
 import type { ShownSite, SiteStatus } from '../report/report.ts';
-import { SitesRepoError } from '../sites-repo/errors.ts';
 import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { renderMetrics } from './metrics.ts';

@@ -1,7 +1,7 @@
 import { systemClock } from '../../base/clock.ts';
-import { SitesRepoError } from '../sites-repo/errors.ts';
-import type { HostLease } from '../sites-repo/host-lease.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
+import type { HostLease } from '../../sites/repo/host-lease.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 
 const WAIT_MS = 4_000;
 

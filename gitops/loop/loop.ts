@@ -1,5 +1,8 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
+import { HistoryIndex } from '../../sites/repo/history/history-index.ts';
+import { LeaseHeldError } from '../../sites/repo/host-lease.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { Applier } from '../appliers/contract.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
@@ -7,9 +10,6 @@ import type { DesiredStateReader } from '../desired/reader.ts';
 import { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
-import { HistoryIndex } from '../sites-repo/history/history-index.ts';
-import { LeaseHeldError } from '../sites-repo/host-lease.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { Operations } from './operations.ts';
 import { Planner, type PlannerDeps } from './planner.ts';
 import { Reconciler } from './reconciler.ts';

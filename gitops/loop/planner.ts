@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { Applier } from '../appliers/contract.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
@@ -8,7 +9,6 @@ import type { Guards, Policy } from '../pass/guards.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import { type PassPlan, planPass } from '../pass/pass.ts';
 import { findRemovals } from '../pass/removals.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { RepairLoops } from './repair-loops.ts';
 
 export interface PlannerDeps {

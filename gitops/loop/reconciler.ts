@@ -1,11 +1,11 @@
 import type { Clock } from '../../base/clock.ts';
+import type { HistoryIndex } from '../../sites/repo/history/history-index.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import { changedSites, type DesiredState } from '../desired/desired-state.ts';
 import { changeId } from '../pass/guards.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
-import type { HistoryIndex } from '../sites-repo/history/history-index.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { Operations } from './operations.ts';
 import { passScope } from './pass-scope.ts';
 import type { PassFacts, Planner } from './planner.ts';

@@ -1,6 +1,6 @@
 import { counted } from '../../base/text.ts';
-import { identifiedPlaces } from '../manifest/consent.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
+import { identifiedPlaces } from '../../sites/manifest/consent.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { Reason, SiteStatus } from '../report/report.ts';

@@ -1,9 +1,9 @@
 import type { Clock } from '../../base/clock.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
+import type { HostLease } from '../../sites/repo/host-lease.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { DesiredStateReader } from '../desired/reader.ts';
-import { SitesRepoError } from '../sites-repo/errors.ts';
-import type { HostLease } from '../sites-repo/host-lease.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 
 /** How long a pass waits for the newest revision, milliseconds: repairs of this host must not depend on the remote. */
 const WAIT_MS = 4_000;

@@ -1,5 +1,5 @@
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { Applier, Resource } from '../appliers/contract.ts';
-import type { LoadedManifest } from '../manifest/containers.ts';
 
 interface CachedResources {
   readonly edition: string | undefined;

@@ -1,7 +1,7 @@
+import type { Absence } from '../../sites/repo/absences.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
-import type { Absence } from '../sites-repo/absences.ts';
-import { SitesRepoError } from '../sites-repo/errors.ts';
-import type { SitesRepo } from '../sites-repo/sites-repo.ts';
 import type { Removal } from './guards.ts';
 
 /**

@@ -1,4 +1,4 @@
-import { tokenOf } from '../../gitops/requests/token-subject.ts';
+import { tokenOf } from '../../sites/requests/token-subject.ts';
 import type { Database } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { counted } from '../../base/text.ts';
-import { isProven, provenHosts } from '../../gitops/manifest/schema.ts';
+import { isProven, provenHosts } from '../../sites/manifest/schema.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { examples } from '../http/examples.ts';
 import type { PointVerdict } from './items.ts';

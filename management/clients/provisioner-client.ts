@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { coalesce } from '../../base/coalesce.ts';
 import { replaceHidden } from '../../base/text.ts';
 import { type HostReport, hostReport } from '../../edge/verification/contract.ts';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
 import { type EdgeAnswer, edgeAnswerSchema } from '../../gitops/report/report.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import { HEALTHS } from '../lifecycle/status.ts';
 
 /** Longer than a commit on a slow remote takes. The provisioner applies it in the background. */

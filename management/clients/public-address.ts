@@ -1,7 +1,7 @@
 import { lookup as systemLookup } from 'node:dns/promises';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import { isPublicAddress } from '../../base/http/public-address.ts';
-import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
+import { isWithinDomain, registrableDomain } from '../../sites/manifest/schema.ts';
 
 const loopback = new BlockList();
 loopback.addSubnet('127.0.0.0', 8, 'ipv4');

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { fieldErrors } from '../../base/http/problem.ts';
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import { readManifest } from '../../gitops/manifest/read.ts';
+import { formatManifest } from '../../sites/manifest/load.ts';
+import { readManifest } from '../../sites/manifest/read.ts';
 import {
   isFirstPartyHost,
   type Manifest,
   type ManifestInput,
   manifestSchema,
-} from '../../gitops/manifest/schema.ts';
-import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
+} from '../../sites/manifest/schema.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
 import { demandAnyContainer, demandContainer } from '../access/containers.ts';
 import { demandSufficient, type Purpose } from '../access/roles.ts';
 import type { Context, Settings } from '../context/context.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import type { Context, Settings } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { withoutSecrets } from '../db/manifest-view.ts';

@@ -1,4 +1,4 @@
-import { normaliseContainerConfig } from '../../gitops/manifest/container-config.ts';
+import { normaliseContainerConfig } from '../../sites/manifest/container-config.ts';
 import { ManagementProblem } from '../http/errors.ts';
 
 /** Throws `invalid_container_config`. The message never quotes the value, because it holds a token. */

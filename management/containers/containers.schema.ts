@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
+import { sameOriginPath } from '../../sites/manifest/same-origin.ts';
 import {
   givenId,
   givenName,
@@ -7,14 +7,14 @@ import {
   givenDomain as host,
   imageReference,
   modules,
-} from '../../gitops/manifest/schema.ts';
-import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../../gitops/manifest/switches.ts';
+} from '../../sites/manifest/schema.ts';
+import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../../sites/manifest/switches.ts';
 import {
   givenConsentRules,
   givenContainer,
   givenContainerResources,
   givenFeatures,
-} from '../../gitops/requests/container.ts';
+} from '../../sites/requests/container.ts';
 import { examples } from '../http/examples.ts';
 import { dryRun } from '../view/plan.ts';
 

@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { fieldErrors } from '../../base/http/problem.ts';
-import { containerResources } from '../../gitops/manifest/resources/schema.ts';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
-import { encryptFor } from '../../gitops/manifest/secrets.ts';
+import { containerResources } from '../../sites/manifest/resources/schema.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import { encryptFor } from '../../sites/manifest/secrets.ts';
 import { demandRole } from '../access/roles.ts';
 import { demandOpen } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { givenConsent } from '../../gitops/manifest/consent.ts';
-import { type Manifest, type ManifestInput, manifestSchema } from '../../gitops/manifest/schema.ts';
+import { givenConsent } from '../../sites/manifest/consent.ts';
+import { type Manifest, type ManifestInput, manifestSchema } from '../../sites/manifest/schema.ts';
 import type { Settings } from '../context/context.ts';
 import type { PortPair } from '../ports/ports.repository.ts';
 import type { Draw } from './names/draw.ts';

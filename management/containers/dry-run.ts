@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
-import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
 import type { Context } from '../context/context.ts';
 import { undone } from '../db/undone.ts';
 import { ManagementProblem } from '../http/errors.ts';

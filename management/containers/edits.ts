@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { isFirstPartyHost, type Manifest, type ManifestInput } from '../../gitops/manifest/schema.ts';
+import { isFirstPartyHost, type Manifest, type ManifestInput } from '../../sites/manifest/schema.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { containerPatch } from './containers.schema.ts';
 import { consentOf, newToken } from './draft.ts';

@@ -1,6 +1,6 @@
-import { memoryBytes } from '../../gitops/manifest/resources/memory.ts';
-import { mostReplicas } from '../../gitops/manifest/resources/replicas.ts';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
+import { memoryBytes } from '../../sites/manifest/resources/memory.ts';
+import { mostReplicas } from '../../sites/manifest/resources/replicas.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import { isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';

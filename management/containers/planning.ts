@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import type { Database } from '../db/database.ts';
 import { withoutSecrets } from '../db/manifest-view.ts';
 import { ManagementProblem } from '../http/errors.ts';

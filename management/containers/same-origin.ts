@@ -1,5 +1,5 @@
-import { sameOriginPath } from '../../gitops/manifest/same-origin.ts';
-import type { Manifest, ManifestInput } from '../../gitops/manifest/schema.ts';
+import { sameOriginPath } from '../../sites/manifest/same-origin.ts';
+import type { Manifest, ManifestInput } from '../../sites/manifest/schema.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import { forwarderToken, forwarderTokenHash } from '../view/forwarder-token.ts';
 import { type Draw, drawCharacter, drawNumber } from './names/draw.ts';

@@ -1,6 +1,6 @@
-import type { Manifest } from '../../gitops/manifest/schema.ts';
-import { encryptFor } from '../../gitops/manifest/secrets.ts';
-import { parseServiceAccount } from '../../gitops/manifest/service-account.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import { encryptFor } from '../../sites/manifest/secrets.ts';
+import { parseServiceAccount } from '../../sites/manifest/service-account.ts';
 import { ManagementProblem } from '../http/errors.ts';
 
 /** The key as a manifest has it. Throws `invalid_service_account`, which never quotes a value of the key. */

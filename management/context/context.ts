@@ -1,7 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { VerificationClient } from '../../edge/verification/client.ts';
-import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { MailSettings } from '../clients/mail-client.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
 import type { Resolvers } from '../clients/resolvers.ts';

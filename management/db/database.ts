@@ -1,8 +1,8 @@
 import type { ColumnType, Generated, Kysely } from 'kysely';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { PlanReport } from '../../gitops/report/report.ts';
 import type { SiteStateName } from '../../gitops/report/site-state.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import type { ProofStatus } from '../lifecycle/proof.ts';
 import type { DatedState, DnsFacts } from '../lifecycle/site-facts.ts';
 import type { ContainerStatus, EventKind, Health, HostReason, StatusReason } from '../lifecycle/status.ts';

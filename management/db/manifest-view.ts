@@ -1,6 +1,6 @@
 import { domainToUnicode } from 'node:url';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
-import type { ServiceAccountFacts } from '../../gitops/manifest/service-account.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import type { ServiceAccountFacts } from '../../sites/manifest/service-account.ts';
 
 /** A manifest as the database holds it: without its encrypted secrets, which stay in git. */
 export type ManifestView = Omit<Manifest, 'containerConfig' | 'serviceAccount'> & {

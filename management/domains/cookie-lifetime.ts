@@ -1,5 +1,5 @@
 import { safariVerdict } from '../../edge/verification/safari.ts';
-import { registrableDomain } from '../../gitops/manifest/schema.ts';
+import { registrableDomain } from '../../sites/manifest/schema.ts';
 import type { HostAnswer } from '../clients/resolvers.ts';
 import type { CustomDomainView } from './domain-states.schema.ts';
 

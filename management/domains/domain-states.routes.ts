@@ -2,7 +2,7 @@ import type { FastifyReply } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { counted } from '../../base/text.ts';
-import { registrableDomain } from '../../gitops/manifest/schema.ts';
+import { registrableDomain } from '../../sites/manifest/schema.ts';
 import { demandContainer } from '../access/containers.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';

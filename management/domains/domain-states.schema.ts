@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenDomain, givenId } from '../../gitops/manifest/schema.ts';
+import { givenDomain, givenId } from '../../sites/manifest/schema.ts';
 import { proofView } from '../view/container-view.ts';
 
 export const domainStateParams = z.strictObject({ id: givenId, domain: givenDomain });

@@ -1,5 +1,5 @@
-import { isFirstPartyHost, isProven, provenHosts } from '../../gitops/manifest/schema.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
+import { isFirstPartyHost, isProven, provenHosts } from '../../sites/manifest/schema.ts';
 import { type ProvisionerCertificate, ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';

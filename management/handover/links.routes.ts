@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { givenId } from '../../gitops/manifest/schema.ts';
+import { givenId } from '../../sites/manifest/schema.ts';
 import { newSecretBytes, secretOf } from '../access/secret-token.ts';
 import { demandRoleIn } from '../access/tenants.ts';
 import { demandWithinToken, tokenExpiry } from '../access/token-expiry.ts';

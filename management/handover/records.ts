@@ -1,5 +1,5 @@
 import { limit } from '../../base/limit.ts';
-import { isWithinDomain, registrableDomain } from '../../gitops/manifest/schema.ts';
+import { isWithinDomain, registrableDomain } from '../../sites/manifest/schema.ts';
 import type { Context } from '../context/context.ts';
 import type { AskedHosts } from '../domains/asked-hosts.ts';
 import { askDns } from '../domains/dns-watch.ts';

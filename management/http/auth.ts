@@ -3,7 +3,7 @@ import { type CryptoKey, errors, type JWTPayload, type JWTVerifyResult, jwtVerif
 import { LRUCache } from 'lru-cache';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { replaceHidden } from '../../base/text.ts';
-import { isTokenSubject } from '../../gitops/requests/token-subject.ts';
+import { isTokenSubject } from '../../sites/requests/token-subject.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from './errors.ts';
 import { createKeySource, type JwksOptions } from './jwks.ts';

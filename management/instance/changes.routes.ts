@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import type { CommitEntry } from '../../gitops/sites-repo/log.ts';
+import type { CommitEntry } from '../../sites/repo/log.ts';
 import { demandRole } from '../access/roles.ts';
 import { isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';

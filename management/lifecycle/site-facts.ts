@@ -1,6 +1,6 @@
-import { isFirstPartyHost, isProven, type Manifest, provenHosts } from '../../gitops/manifest/schema.ts';
 import { type SiteFacts, type SiteState, siteState } from '../../gitops/report/site-state.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
+import { isFirstPartyHost, isProven, type Manifest, provenHosts } from '../../sites/manifest/schema.ts';
 import {
   type ContainerStatus,
   type Health,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenId } from '../../gitops/manifest/schema.ts';
+import { givenId } from '../../sites/manifest/schema.ts';
 import { STATUS_REASONS, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEP_STATES } from '../lifecycle/steps.ts';
 import { pageSchema, sequenceQuery } from '../view/page.ts';

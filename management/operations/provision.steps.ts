@@ -1,7 +1,7 @@
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import { readManifest } from '../../gitops/manifest/read.ts';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
-import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
+import { formatManifest } from '../../sites/manifest/load.ts';
+import { readManifest } from '../../sites/manifest/read.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import type { Database } from '../db/database.ts';

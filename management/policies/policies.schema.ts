@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { LARGEST_POLICY } from '../../gitops/manifest/policy/policy-script.ts';
-import { givenId } from '../../gitops/manifest/schema.ts';
+import { LARGEST_POLICY } from '../../sites/manifest/policy/policy-script.ts';
+import { givenId } from '../../sites/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 
 export const newPolicy = z

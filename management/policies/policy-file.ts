@@ -1,5 +1,5 @@
-import { policyProblem } from '../../gitops/manifest/policy/policy-script.ts';
-import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
+import { policyProblem } from '../../sites/manifest/policy/policy-script.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { ManagementProblem } from '../http/errors.ts';

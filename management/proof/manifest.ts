@@ -1,6 +1,6 @@
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import { readManifest } from '../../gitops/manifest/read.ts';
-import { isWithinDomain, type ManifestInput } from '../../gitops/manifest/schema.ts';
+import { formatManifest } from '../../sites/manifest/load.ts';
+import { readManifest } from '../../sites/manifest/read.ts';
+import { isWithinDomain, type ManifestInput } from '../../sites/manifest/schema.ts';
 import type { Settings } from '../context/context.ts';
 import type { Database } from '../db/database.ts';
 import { unprovenDomains } from '../records/domain-proofs.repository.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { isWithinDomain } from '../../gitops/manifest/schema.ts';
+import { isWithinDomain } from '../../sites/manifest/schema.ts';
 import type { Database } from '../db/database.ts';
 import { type ProofKey, registrablePartsOf } from './domain-proofs.repository.ts';
 

@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import { registrableDomain } from '../../gitops/manifest/schema.ts';
+import { registrableDomain } from '../../sites/manifest/schema.ts';
 import type { Database, Tables } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import type { ProofState } from '../lifecycle/proof.ts';

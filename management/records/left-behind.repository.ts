@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { tokenSubject } from '../../gitops/requests/token-subject.ts';
+import { tokenSubject } from '../../sites/requests/token-subject.ts';
 import type { Database } from '../db/database.ts';
 
 /** What ended because its maker is no owner or admin any more. */

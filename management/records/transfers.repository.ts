@@ -1,4 +1,4 @@
-import { registrableDomain } from '../../gitops/manifest/schema.ts';
+import { registrableDomain } from '../../sites/manifest/schema.ts';
 import type { Database } from '../db/database.ts';
 
 /** Which of these containers belong to the client. */

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { consentOfManifest } from '../../gitops/manifest/consent.ts';
 import { ADS_COOKIE, ANALYTICS_COOKIE } from '../../plugins/purposes.ts';
+import { consentOfManifest } from '../../sites/manifest/consent.ts';
 import { demandContainer } from '../access/containers.ts';
 import { type CallContext, ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenConsent } from '../../gitops/manifest/consent.ts';
+import { givenConsent } from '../../sites/manifest/consent.ts';
 import { containerParams } from '../view/container-view.ts';
 
 export const profileParams = containerParams.extend({

@@ -1,6 +1,6 @@
-import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { ShownSite } from '../../gitops/report/report.ts';
 import { isChangeable, watchedCondition } from '../../gitops/report/rollout.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import type { ContainerStatus } from '../lifecycle/status.ts';
 import type { WaveStart } from './rollouts.repository.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenId, imageReference, siteId } from '../../gitops/manifest/schema.ts';
+import { givenId, imageReference, siteId } from '../../sites/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 import {
   ROLLOUT_REASONS,

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { replaceHidden } from '../../base/text.ts';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
 import type { ShownSite } from '../../gitops/report/report.ts';
 import { IMAGE_SUBJECT } from '../../gitops/report/rollout.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import { isOperator } from '../access/tenants.ts';
 import { changeContainer, type Projector } from '../containers/change.service.ts';
 import type { Context } from '../context/context.ts';

@@ -1,6 +1,6 @@
-import type { ParsedManifest } from '../../gitops/manifest/load.ts';
-import { describeProblem } from '../../gitops/manifest/problem.ts';
-import type { Absence } from '../../gitops/sites-repo/absences.ts';
+import type { ParsedManifest } from '../../sites/manifest/load.ts';
+import { describeProblem } from '../../sites/manifest/problem.ts';
+import type { Absence } from '../../sites/repo/absences.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { type ContainerStatus, isProjectionReason, LIVE, type StatusReason } from '../lifecycle/status.ts';
 import { isUnsettled, type SagaStep } from '../lifecycle/steps.ts';

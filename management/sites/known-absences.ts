@@ -1,5 +1,5 @@
-import type { Absence } from '../../gitops/sites-repo/absences.ts';
-import type { SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import type { Absence } from '../../sites/repo/absences.ts';
+import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 
 /** Caches, for one revision, why sites are missing, because missing sites are checked every few seconds. */
 export class KnownAbsences {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hostname } from '../../gitops/manifest/schema.ts';
+import { hostname } from '../../sites/manifest/schema.ts';
 
 /** A cookie name, or a prefix with `*` at its end. It needs no escaping in a string of any forwarder's language. */
 const COOKIE = /^[A-Za-z0-9_.-]{1,127}\*?$/;

@@ -1,4 +1,4 @@
-import { PRODUCTS } from '../../gitops/requests/products.ts';
+import { PRODUCTS } from '../../sites/requests/products.ts';
 import { akamaiSnippet } from './akamai.ts';
 import { apacheSnippet } from './apache.ts';
 import { caddySnippet } from './caddy.ts';

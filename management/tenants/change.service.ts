@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { counted } from '../../base/text.ts';
-import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
 import { isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { givenId } from '../../gitops/manifest/schema.ts';
-import { memberSubject, storedMember } from '../../gitops/requests/members.ts';
+import { givenId } from '../../sites/manifest/schema.ts';
+import { memberSubject, storedMember } from '../../sites/requests/members.ts';
 import { examples } from '../http/examples.ts';
 
 export const memberParams = z.strictObject({ id: givenId, subject: memberSubject });

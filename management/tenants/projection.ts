@@ -1,4 +1,4 @@
-import type { SiteBlob } from '../../gitops/sites-repo/listing.ts';
+import type { SiteBlob } from '../../sites/repo/listing.ts';
 import type { TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import { endLeftBehind } from '../records/left-behind.repository.ts';

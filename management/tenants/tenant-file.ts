@@ -1,8 +1,8 @@
 import { parseDocument, stringify } from 'yaml';
 import { z } from 'zod';
-import { refuseHostileYaml } from '../../gitops/manifest/limits.ts';
-import { canonicalId, givenName } from '../../gitops/manifest/schema.ts';
-import { memberSubject, STORED_ROLES, type StoredRole } from '../../gitops/requests/members.ts';
+import { refuseHostileYaml } from '../../sites/manifest/limits.ts';
+import { canonicalId, givenName } from '../../sites/manifest/schema.ts';
+import { memberSubject, STORED_ROLES, type StoredRole } from '../../sites/requests/members.ts';
 import type { TenantRef } from '../access/tenants.ts';
 import { demandTag, shortDigest } from '../view/etag.ts';
 

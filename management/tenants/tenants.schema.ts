@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { givenId, givenName } from '../../gitops/manifest/schema.ts';
-import { givenClient, memberList } from '../../gitops/requests/members.ts';
+import { givenId, givenName } from '../../sites/manifest/schema.ts';
+import { givenClient, memberList } from '../../sites/requests/members.ts';
 import { examples } from '../http/examples.ts';
 import { pageQuery, pageSchema } from '../view/page.ts';
 import { memberView } from './member.schema.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
-import { tokenSubject } from '../../gitops/requests/token-subject.ts';
+import { tokenSubject } from '../../sites/requests/token-subject.ts';
 import { hashOf } from '../access/secret-token.ts';
 import type { Database } from '../db/database.ts';
 import type { Authenticate } from '../http/auth.ts';

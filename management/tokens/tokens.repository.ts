@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import { tokenSubject } from '../../gitops/requests/token-subject.ts';
+import { tokenSubject } from '../../sites/requests/token-subject.ts';
 import { administeredClients, administeredOrganisations } from '../access/administered.ts';
 import { type TenantRef, tenantOf } from '../access/tenants.ts';
 import type { Database, Tables } from '../db/database.ts';

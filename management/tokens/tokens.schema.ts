@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenId, givenName } from '../../gitops/manifest/schema.ts';
+import { givenId, givenName } from '../../sites/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 import { pageQuery, pageSchema } from '../view/page.ts';
 

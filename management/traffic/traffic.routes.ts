@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { sql } from 'kysely';
 import { z } from 'zod';
-import { givenId } from '../../gitops/manifest/schema.ts';
+import { givenId } from '../../sites/manifest/schema.ts';
 import { demandContainerOrOperator } from '../access/containers.ts';
 import type { Purpose } from '../access/roles.ts';
 import { demandRoleIn, isOperator } from '../access/tenants.ts';

@@ -1,6 +1,6 @@
 import { VerificationUnavailable } from '../../edge/verification/client.ts';
 import type { HostReport, VerificationReport } from '../../edge/verification/contract.ts';
-import { describeSite } from '../../gitops/manifest/description.ts';
+import { describeSite } from '../../sites/manifest/description.ts';
 import { demandContainer } from '../access/containers.ts';
 import { ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';

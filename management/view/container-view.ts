@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { givenConsent } from '../../gitops/manifest/consent.ts';
-import { containerResources } from '../../gitops/manifest/resources/schema.ts';
-import { givenId } from '../../gitops/manifest/schema.ts';
-import { serviceAccountFacts } from '../../gitops/manifest/service-account.ts';
 import { SITE_STATES } from '../../gitops/report/site-state.ts';
-import { PRODUCTS } from '../../gitops/requests/products.ts';
+import { givenConsent } from '../../sites/manifest/consent.ts';
+import { containerResources } from '../../sites/manifest/resources/schema.ts';
+import { givenId } from '../../sites/manifest/schema.ts';
+import { serviceAccountFacts } from '../../sites/manifest/service-account.ts';
+import { PRODUCTS } from '../../sites/requests/products.ts';
 import { PROOF_STATUSES } from '../lifecycle/proof.ts';
 import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';

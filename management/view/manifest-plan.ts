@@ -1,4 +1,4 @@
-import type { Manifest } from '../../gitops/manifest/schema.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import { planOf, type ValueChange } from './plan.ts';
 
 /** What distinguishes two manifests of a site, in the API's terms. `null`: there is none. Secrets are never shown. */

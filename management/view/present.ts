@@ -1,9 +1,9 @@
 import { blockedHost, describeRule } from '../../edge/verification/block-lists.ts';
 import { neededPolicy } from '../../edge/verification/content-security-policy.ts';
-import { consentOfManifest, mayForbidVendor } from '../../gitops/manifest/consent.ts';
-import { isFirstPartyHost, isProven, isWithinDomain, provenHosts } from '../../gitops/manifest/schema.ts';
 import { renderSandboxSnippet, renderSnippet } from '../../plugins/custom_loader/snippet.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
+import { consentOfManifest, mayForbidVendor } from '../../sites/manifest/consent.ts';
+import { isFirstPartyHost, isProven, isWithinDomain, provenHosts } from '../../sites/manifest/schema.ts';
 import type { Settings } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import type { Role } from '../lifecycle/roles.ts';

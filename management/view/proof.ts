@@ -1,4 +1,4 @@
-import { isProven, registrableDomain } from '../../gitops/manifest/schema.ts';
+import { isProven, registrableDomain } from '../../sites/manifest/schema.ts';
 import type { Settings } from '../context/context.ts';
 import { describeProof, proofRecord } from '../lifecycle/proof.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { givenId } from '../../gitops/manifest/schema.ts';
+import { givenId } from '../../sites/manifest/schema.ts';
 import { examples } from '../http/examples.ts';
 import { EVENT_KINDS, type EventKind } from '../lifecycle/status.ts';
 import { pageSchema, sequenceQuery } from '../view/page.ts';

@@ -7,10 +7,10 @@ import type { Floor } from './graph.ts';
 export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly Floor[]>> = {
   gitops: [
     { number: 0, rooms: ['base/**'] },
-    { number: 1, rooms: ['gitops/manifest/**', 'gitops/clients/**'] },
+    { number: 1, rooms: ['sites/manifest/**', 'gitops/clients/**'] },
     {
       number: 2,
-      rooms: ['gitops/sites-repo/**', 'gitops/report/**', 'gitops/delivery/**', 'gitops/requests/**'],
+      rooms: ['sites/repo/**', 'gitops/report/**', 'gitops/delivery/**', 'sites/requests/**'],
     },
     { number: 3, rooms: ['gitops/desired/**', 'gitops/container-logs/**'] },
     { number: 9, rooms: ['gitops/appliers/index.ts'] },

@@ -100,7 +100,7 @@ export const MATRIX: readonly Row[] = [
 
   // Gitops: what it imports of other parts of the tree; the order of its own folders is in floors.ts.
   {
-    from: 'gitops/manifest/**',
+    from: 'sites/manifest/**',
     may: [
       'gitops/{manifest,base}/**',
       'plugins/{document,paths}.ts',
@@ -117,7 +117,7 @@ export const MATRIX: readonly Row[] = [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json,direct-headers}.ts',
       'base/{errors,text}.ts',
       'gitops/report/approvable.ts',
-      'gitops/manifest/{schema,containers}.ts',
+      'sites/manifest/{schema,containers}.ts',
       REQUEST_HEADERS,
       'npm/{handlebars,tldts,zod}',
       // Only those modules of Node that compute: isIP, joined paths, hashes.

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { createOptions } from '../../gitops/appliers/containers/docker-spec.ts';
-import type { ContainerSpec } from '../../gitops/manifest/containers.ts';
+import type { ContainerSpec } from '../../sites/manifest/containers.ts';
 
 /**
  * For comparison: the same containers, with the same limits and hardening, by docker-compose. `null` where it isn't

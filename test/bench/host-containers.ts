@@ -1,8 +1,8 @@
 import Docker from 'dockerode';
 import { healthOf } from '../../gitops/appliers/containers/health.ts';
-import { containerSpecs } from '../../gitops/manifest/containers.ts';
-import { manifestSchema } from '../../gitops/manifest/schema.ts';
-import { Slots } from '../../gitops/manifest/slots.ts';
+import { containerSpecs } from '../../sites/manifest/containers.ts';
+import { manifestSchema } from '../../sites/manifest/schema.ts';
+import { Slots } from '../../sites/manifest/slots.ts';
 import { nextRelease, removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
 import { eventually } from '../support/eventually.ts';
 import { ask } from '../support/proxy/proxy.ts';

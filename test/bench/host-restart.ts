@@ -1,5 +1,5 @@
 import Docker from 'dockerode';
-import type { ManifestInput } from '../../gitops/manifest/schema.ts';
+import type { ManifestInput } from '../../sites/manifest/schema.ts';
 import { removeContainers, tagServerImage } from '../support/containers/tag-server-image.ts';
 import { eventually } from '../support/eventually.ts';
 import { ask } from '../support/proxy/proxy.ts';

@@ -6,8 +6,8 @@ import type { ClusterSettings } from '../../gitops/appliers/kubernetes/objects/s
 import { siteObjects } from '../../gitops/appliers/kubernetes/objects/site.ts';
 import { NO_SITE, withMark } from '../../gitops/appliers/kubernetes/state/mark.ts';
 import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
-import { Secret } from '../../gitops/manifest/secrets.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import { Secret } from '../../sites/manifest/secrets.ts';
 import { loadedManifest } from '../support/manifest.ts';
 
 /** This many sites belong to one client. */

@@ -1,12 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import { type Manifest, manifestSchema } from '../../gitops/manifest/schema.ts';
-import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
-import { openSitesRepo, type SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
 import { newToken } from '../../management/containers/draft.ts';
 import { leasePorts } from '../../management/ports/ports.repository.ts';
 import { recordSite } from '../../management/records/sites.repository.ts';
+import { formatManifest } from '../../sites/manifest/load.ts';
+import { type Manifest, manifestSchema } from '../../sites/manifest/schema.ts';
+import { initSitesRepo } from '../../sites/repo/mirror.ts';
+import { openSitesRepo, type SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { World } from '../support/management/world.ts';
 
 /** A repository beside the one that management follows. */

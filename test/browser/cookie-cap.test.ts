@@ -1,7 +1,7 @@
 import type { BrowserContext } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { safariVerdict } from '../../edge/verification/safari.ts';
-import type { ManifestInput } from '../../gitops/manifest/schema.ts';
+import type { ManifestInput } from '../../sites/manifest/schema.ts';
 import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { keepCookiesAsSafari } from '../support/browser/safari.ts';
 import { type BrowserSite, type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';

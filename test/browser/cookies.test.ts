@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ManifestInput } from '../../gitops/manifest/schema.ts';
+import type { ManifestInput } from '../../sites/manifest/schema.ts';
 import { launchChromium, startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { type BrowserStage, startBrowserStage } from '../support/browser/stage.ts';
 import { booted, cookie, settled, state, visit } from '../support/browser/visit.ts';

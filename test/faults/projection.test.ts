@@ -1,10 +1,10 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { parseManifest } from '../../gitops/manifest/load.ts';
-import type { ManifestInput } from '../../gitops/manifest/schema.ts';
 import { ProvisionerClient } from '../../management/clients/provisioner-client.ts';
 import { claimedNames } from '../../management/records/sites.repository.ts';
+import { parseManifest } from '../../sites/manifest/load.ts';
+import type { ManifestInput } from '../../sites/manifest/schema.ts';
 import { tagyardOf } from '../support/cli/command.ts';
 import { eventually } from '../support/eventually.ts';
 import { ACCIDENTS, type Whole } from '../support/faults/accidents.ts';

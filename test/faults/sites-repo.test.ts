@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { SitesRepoError } from '../../gitops/sites-repo/errors.ts';
-import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
-import { openSitesRepo, type SitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import { SitesRepoError } from '../../sites/repo/errors.ts';
+import { initSitesRepo } from '../../sites/repo/mirror.ts';
+import { openSitesRepo, type SitesRepo } from '../../sites/repo/sites-repo.ts';
 import { eventually } from '../support/eventually.ts';
 
 let dir: string;

@@ -1,4 +1,4 @@
-import { parseManifest } from '../../gitops/manifest/load.ts';
+import { parseManifest } from '../../sites/manifest/load.ts';
 import { isNamedBy, saysRemoval } from './manifests.ts';
 import type { Entry, Repository } from './repository.ts';
 

@@ -1,6 +1,6 @@
 import { parse, stringify } from 'yaml';
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import type { ManifestInput } from '../../gitops/manifest/schema.ts';
+import { formatManifest } from '../../sites/manifest/load.ts';
+import type { ManifestInput } from '../../sites/manifest/schema.ts';
 import { hostileManifests } from '../support/hostile-manifests.ts';
 import { type Content, type ManifestChange, SITES } from './steps.ts';
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { TerminalError } from '../../base/errors.ts';
 import type { Cluster as SitesCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
 import { gatewayApplier } from '../../gitops/appliers/kubernetes/gateway-applier.ts';
-import type { LoadedManifest } from '../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';

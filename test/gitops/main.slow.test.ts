@@ -15,11 +15,11 @@ import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import { encryptSecret } from '../../gitops/manifest/secrets.ts';
 import { shownSiteSchema } from '../../gitops/report/report.ts';
-import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
-import { openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import { formatManifest } from '../../sites/manifest/load.ts';
+import { encryptSecret } from '../../sites/manifest/secrets.ts';
+import { initSitesRepo } from '../../sites/repo/mirror.ts';
+import { openSitesRepo } from '../../sites/repo/sites-repo.ts';
 import {
   EMULATOR_SCRIPT,
   EMULATOR_TOKEN,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { Secret } from '../../gitops/manifest/secrets.ts';
+import { Secret } from '../../sites/manifest/secrets.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { applySites } from '../support/kubernetes/apply-sites.ts';

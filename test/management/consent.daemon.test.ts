@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseManifest } from '../../gitops/manifest/load.ts';
+import { parseManifest } from '../../sites/manifest/load.ts';
 import { creation, World } from '../support/management/world.ts';
 
 let world: World;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseManifest } from '../../gitops/manifest/load.ts';
+import { parseManifest } from '../../sites/manifest/load.ts';
 import { eventually } from '../support/eventually.ts';
 import { CONFIG, creation, World } from '../support/management/world.ts';
 import { serviceAccountJson } from '../support/service-account.ts';

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { parseManifest } from '../../gitops/manifest/load.ts';
-import { decryptSecret, unbound } from '../../gitops/manifest/secrets.ts';
+import { parseManifest } from '../../sites/manifest/load.ts';
+import { decryptSecret, unbound } from '../../sites/manifest/secrets.ts';
 import { eventually } from '../support/eventually.ts';
 import { AUTH_SECRET, CONFIG, creation, World } from '../support/management/world.ts';
 

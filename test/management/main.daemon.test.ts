@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { formatManifest } from '../../gitops/manifest/load.ts';
-import { initSitesRepo } from '../../gitops/sites-repo/mirror.ts';
-import { openSitesRepo } from '../../gitops/sites-repo/sites-repo.ts';
+import { formatManifest } from '../../sites/manifest/load.ts';
+import { initSitesRepo } from '../../sites/repo/mirror.ts';
+import { openSitesRepo } from '../../sites/repo/sites-repo.ts';
 import { eventually } from '../support/eventually.ts';
 import { manifestInput } from '../support/manifest.ts';
 

@@ -1,7 +1,7 @@
 import { createHmac, hash } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { parseManifest } from '../../gitops/manifest/load.ts';
-import { PRODUCTS } from '../../gitops/requests/products.ts';
+import { parseManifest } from '../../sites/manifest/load.ts';
+import { PRODUCTS } from '../../sites/requests/products.ts';
 import { creation, World } from '../support/management/world.ts';
 
 const KEY = 'forwarder-key-of-the-tests-0123456789';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { parseManifest } from '../../gitops/manifest/load.ts';
-import { decryptSecret, unbound } from '../../gitops/manifest/secrets.ts';
+import { parseManifest } from '../../sites/manifest/load.ts';
+import { decryptSecret, unbound } from '../../sites/manifest/secrets.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 import { FACTS, PRIVATE_LINE, serviceAccountJson } from '../support/service-account.ts';

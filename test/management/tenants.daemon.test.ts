@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { formatManifest, parseManifest } from '../../gitops/manifest/load.ts';
-import type { Manifest } from '../../gitops/manifest/schema.ts';
+import { formatManifest, parseManifest } from '../../sites/manifest/load.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { manifestJsonSchema } from '../../gitops/manifest/json-schema.ts';
-import { parseManifest } from '../../gitops/manifest/load.ts';
+import { manifestJsonSchema } from '../../sites/manifest/json-schema.ts';
+import { parseManifest } from '../../sites/manifest/load.ts';
 
 const read = (name: string) => readFileSync(new URL(`../../sites/${name}`, import.meta.url), 'utf8');
 const example = read('example.yaml');

@@ -1,5 +1,5 @@
-import { MAX_BYTES } from '../../gitops/manifest/limits.ts';
-import { formatManifest } from '../../gitops/manifest/load.ts';
+import { MAX_BYTES } from '../../sites/manifest/limits.ts';
+import { formatManifest } from '../../sites/manifest/load.ts';
 import { manifestInput } from './manifest.ts';
 
 const VALID = formatManifest(manifestInput());

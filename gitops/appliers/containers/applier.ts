@@ -9,8 +9,8 @@ import {
   containerKey,
   gateHolder,
   type LoadedManifest,
-} from '../../manifest/containers.ts';
-import type { Slots } from '../../manifest/slots.ts';
+} from '../../../sites/manifest/containers.ts';
+import type { Slots } from '../../../sites/manifest/slots.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';

@@ -2,7 +2,7 @@ import { type Clock, systemClock } from '../../../base/clock.ts';
 import { RetryableError } from '../../../base/errors.ts';
 import { limit } from '../../../base/limit.ts';
 import { formatMark, type Identity, readMark } from '../../../base/ownership.ts';
-import type { ContainerSpec } from '../../manifest/containers.ts';
+import type { ContainerSpec } from '../../../sites/manifest/containers.ts';
 import type { Resource } from '../contract.ts';
 import { containerName, isOfSamePlace } from './desired.ts';
 import type { Failures } from './failures.ts';

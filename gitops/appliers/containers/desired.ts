@@ -5,7 +5,7 @@ import {
   containerKey,
   containerSpecs,
   type LoadedManifest,
-} from '../../manifest/containers.ts';
+} from '../../../sites/manifest/containers.ts';
 import type { Resource, Traits } from '../contract.ts';
 
 export const CONTAINERS = { target: 'containers', mayOutliveSite: true } as const satisfies Traits;

@@ -1,7 +1,7 @@
 import type { ContainerCreateOptions, MountConfig } from 'dockerode';
+import { memoryBytes } from '../../../sites/manifest/resources/memory.ts';
+import { TAG_SERVER } from '../../../sites/manifest/resources/tag-server.ts';
 import { MARK_LABEL } from '../../clients/docker.ts';
-import { memoryBytes } from '../../manifest/resources/memory.ts';
-import { TAG_SERVER } from '../../manifest/resources/tag-server.ts';
 import type { Launch, Slot } from './runtime.ts';
 
 const SLOT_LABEL = 'tagyard.slot';

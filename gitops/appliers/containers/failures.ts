@@ -1,6 +1,6 @@
 import type { Clock } from '../../../base/clock.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../base/errors.ts';
-import type { ContainerSpec } from '../../manifest/containers.ts';
+import type { ContainerSpec } from '../../../sites/manifest/containers.ts';
 import { LONGEST_READ, redact } from './output/redact.ts';
 
 /** After this many failed starts, the spec itself is assumed to be wrong. */

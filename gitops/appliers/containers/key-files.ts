@@ -2,7 +2,7 @@ import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { syncDirectory } from '../../../base/durable.ts';
 import { TerminalError } from '../../../base/errors.ts';
-import type { Secret } from '../../manifest/secrets.ts';
+import type { Secret } from '../../../sites/manifest/secrets.ts';
 
 const ENDING = '.json';
 /** A file that is being written, or that a crash left half written. */

@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../../base/clock.ts';
 import { RetryableError } from '../../../base/errors.ts';
 import { limit } from '../../../base/limit.ts';
-import type { ContainerSpec } from '../../manifest/containers.ts';
+import type { ContainerSpec } from '../../../sites/manifest/containers.ts';
 import { healthOf, waitForHealth } from './health.ts';
 import { openPortGate, type PortGate } from './port-gate.ts';
 import { boundEndpoint, type ContainerInstance, type Runtime } from './runtime.ts';

@@ -1,4 +1,4 @@
-import type { ContainerSpec } from '../../manifest/containers.ts';
+import type { ContainerSpec } from '../../../sites/manifest/containers.ts';
 import type { OutputLine, OutputPositions } from './output/output.ts';
 
 /** A container or process as its runtime reports it. */

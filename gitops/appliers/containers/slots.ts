@@ -1,6 +1,6 @@
 import { type Identity, readMark } from '../../../base/ownership.ts';
-import { gateHolder } from '../../manifest/containers.ts';
-import type { Slots } from '../../manifest/slots.ts';
+import { gateHolder } from '../../../sites/manifest/containers.ts';
+import type { Slots } from '../../../sites/manifest/slots.ts';
 import { keyOfName } from './desired.ts';
 import type { ContainerInstance } from './runtime.ts';
 

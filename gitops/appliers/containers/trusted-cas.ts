@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { removeFolderAt, writeDurably } from '../../../base/durable.ts';
 import { hash16 } from '../../../base/ownership.ts';
-import type { ContainerSpec } from '../../manifest/containers.ts';
+import type { ContainerSpec } from '../../../sites/manifest/containers.ts';
 
 /** The CAs of the names in the sites' networks. */
 export interface InsideAuthorities {

@@ -1,5 +1,5 @@
 import { contentHash } from '../../../base/ownership.ts';
-import type { Manifest } from '../../manifest/schema.ts';
+import type { Manifest } from '../../../sites/manifest/schema.ts';
 import type { Resource, Traits } from '../contract.ts';
 
 export const DNS = {

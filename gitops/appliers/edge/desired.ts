@@ -1,8 +1,8 @@
 import { canonicalJson } from '../../../base/canonical-json.ts';
 import { contentHash } from '../../../base/ownership.ts';
 import type { KvNamespace } from '../../../plugins/document.ts';
-import { type DocumentSettings, type KvDocument, kvDocuments } from '../../manifest/documents.ts';
-import type { Manifest } from '../../manifest/schema.ts';
+import { type DocumentSettings, type KvDocument, kvDocuments } from '../../../sites/manifest/documents.ts';
+import type { Manifest } from '../../../sites/manifest/schema.ts';
 import type { Resource, Traits } from '../contract.ts';
 
 export const KV = { target: 'kv', isShared: true } as const satisfies Traits;

@@ -1,5 +1,5 @@
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Cluster } from './cluster.ts';
 import { deploymentState } from './state/deployment.ts';
 

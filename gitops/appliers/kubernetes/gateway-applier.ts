@@ -1,8 +1,8 @@
 import { TerminalError } from '../../../base/errors.ts';
 import { contentHash } from '../../../base/ownership.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { provenHosts } from '../../../sites/manifest/schema.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../manifest/containers.ts';
-import { provenHosts } from '../../manifest/schema.ts';
 import type { Applier, Change, Resource, Scope, Traits } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { Cluster, GatewayParts } from './cluster.ts';

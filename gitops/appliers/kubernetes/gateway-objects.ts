@@ -1,9 +1,9 @@
 import { hash16 } from '../../../base/ownership.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { provenHosts } from '../../../sites/manifest/schema.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
 import type { InstanceDocument, SiteDocument } from '../../delivery/documents.ts';
 import { type Delivered, deliverySecret } from '../../delivery/secrets.ts';
-import type { LoadedManifest } from '../../manifest/containers.ts';
-import { provenHosts } from '../../manifest/schema.ts';
 import { namespaceOf, objectName, policyName, siteLabels } from './objects/names.ts';
 import { isOnDemand } from './objects/scale.ts';
 import type { ClusterSettings } from './objects/settings.ts';

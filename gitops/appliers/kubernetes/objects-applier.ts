@@ -1,6 +1,6 @@
 import { RetryableError, TerminalError } from '../../../base/errors.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { Kind } from '../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { Cluster } from './cluster.ts';

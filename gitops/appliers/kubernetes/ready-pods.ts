@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { faultReason } from '../../clients/kubernetes/errors.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Cluster } from './cluster.ts';
 import { namespaceOf } from './objects/names.ts';
 

@@ -1,7 +1,7 @@
 import { TerminalError } from '../../../base/errors.ts';
 import { contentHash } from '../../../base/ownership.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Resource, Traits } from '../contract.ts';
 import { initialReplicas } from './objects/scale.ts';
 import { ObjectSpec, resourceKey } from './state/object-spec.ts';

@@ -1,10 +1,10 @@
 import type { Clock } from '../../../base/clock.ts';
 import type { Identity } from '../../../base/ownership.ts';
+import { CONTAINER_ROLES } from '../../../sites/manifest/containers.ts';
 import { addressOf, objectKey } from '../../clients/kubernetes/address.ts';
 import type { KubernetesClient } from '../../clients/kubernetes/contract.ts';
 import { faultReason } from '../../clients/kubernetes/errors.ts';
 import type { KubernetesObject, ObjectAddress } from '../../clients/kubernetes/kinds.ts';
-import { CONTAINER_ROLES } from '../../manifest/containers.ts';
 import type { Observed, Resource, Scope } from '../contract.ts';
 import { objectName } from './objects/names.ts';
 import { ownedBy, secretRecord } from './objects/secret.ts';

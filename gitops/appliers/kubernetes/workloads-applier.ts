@@ -1,6 +1,6 @@
 import { TerminalError } from '../../../base/errors.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { KubernetesObject } from '../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../manifest/containers.ts';
 import type { Applier, ApplyRun, Change, Resource, Scope } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { Cluster } from './cluster.ts';

@@ -1,5 +1,5 @@
 import { contentHash } from '../../../base/ownership.ts';
-import type { LoadedManifest } from '../../manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { Resource, Traits } from '../contract.ts';
 
 export const NETWORK = { target: 'network', mayOutliveSite: true } as const satisfies Traits;

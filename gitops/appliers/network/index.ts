@@ -1,8 +1,8 @@
 import type Docker from 'dockerode';
 import type { Identity } from '../../../base/ownership.ts';
+import type { ContainerSettings } from '../../../sites/manifest/containers.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
 import { dockerEvents } from '../../clients/docker-events.ts';
-import type { ContainerSettings } from '../../manifest/containers.ts';
 import type { Applier } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { Registration } from '../registration.ts';

@@ -1,7 +1,7 @@
 import { coalesce } from '../../../base/coalesce.ts';
 import { type Log, warner } from '../../../base/log.ts';
 import { formatMark, type Identity, readMark } from '../../../base/ownership.ts';
-import type { ContainerSettings, LoadedManifest } from '../../manifest/containers.ts';
+import type { ContainerSettings, LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { Applier, Change } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';

@@ -5,8 +5,8 @@ import {
   containerSpecs,
   type LoadedManifest,
   policyHostOf,
-} from '../../manifest/containers.ts';
-import { hostname, provenHosts, siteId } from '../../manifest/schema.ts';
+} from '../../../sites/manifest/containers.ts';
+import { hostname, provenHosts, siteId } from '../../../sites/manifest/schema.ts';
 import type { Resource, Traits } from '../contract.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 

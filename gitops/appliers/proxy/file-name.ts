@@ -1,6 +1,6 @@
 import { extname } from 'node:path';
 import { fileStem, isCut } from '../../../base/file-stem.ts';
-import { hostname, siteId } from '../../manifest/schema.ts';
+import { hostname, siteId } from '../../../sites/manifest/schema.ts';
 
 /**
  * The name of the file with a key's vhosts: `acme.conf`, `acme@policy.conf` or `acme@metrics.acme.example.conf` for the

@@ -1,6 +1,6 @@
 import type { Log } from '../../../base/log.ts';
 import type { Identity } from '../../../base/ownership.ts';
-import type { ContainerSettings } from '../../manifest/containers.ts';
+import type { ContainerSettings } from '../../../sites/manifest/containers.ts';
 import type { Applier } from '../contract.ts';
 import type { Registration } from '../registration.ts';
 import { proxyApplier } from './applier.ts';

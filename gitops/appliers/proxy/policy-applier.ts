@@ -1,6 +1,6 @@
 import { coalesce } from '../../../base/coalesce.ts';
 import { type Identity, readMark } from '../../../base/ownership.ts';
-import type { ContainerSettings, LoadedManifest } from '../../manifest/containers.ts';
+import type { ContainerSettings, LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { Applier } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import { toProxyChange } from './applier.ts';

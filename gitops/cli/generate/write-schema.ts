@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { manifestJsonSchema } from '../../manifest/json-schema.ts';
+import { manifestJsonSchema } from '../../../sites/manifest/json-schema.ts';
 
 /** `npm run generate:schema`: generates `sites/schema.json` from the manifest's schema and its commented example. */
 const sites = new URL('../../../sites/', import.meta.url);

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { LineCounter, parseDocument } from 'yaml';
 import { z } from 'zod';
-import { givenContainer } from '../../requests/container.ts';
-import { givenClient } from '../../requests/members.ts';
+import { givenContainer } from '../../../sites/requests/container.ts';
+import { givenClient } from '../../../sites/requests/members.ts';
 import { CliError } from '../output/cli-error.ts';
 
 /** In place of the client's id, which doesn't matter to these checks. */

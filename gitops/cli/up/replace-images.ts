@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
+import { formatManifest, parseManifest } from '../../../sites/manifest/load.ts';
+import { openSitesRepo, type SitesRepo } from '../../../sites/repo/sites-repo.ts';
 import { callDocker, dockerEngine, unlessGone } from '../../clients/docker.ts';
-import { formatManifest, parseManifest } from '../../manifest/load.ts';
-import { openSitesRepo, type SitesRepo } from '../../sites-repo/sites-repo.ts';
 
 const AUTHOR = { name: 'tagyard', email: 'tagyard@localhost' };
 

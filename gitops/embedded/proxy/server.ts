@@ -3,6 +3,7 @@ import https from 'node:https';
 import { Transform } from 'node:stream';
 import type { SecureContext } from 'node:tls';
 import { createProxyServer } from 'httpxy';
+import { TAG_SERVER } from '../../../sites/manifest/resources/tag-server.ts';
 import type { EdgeUpstream } from '../../appliers/proxy/backend.ts';
 import type { Vhost } from '../../appliers/proxy/desired.ts';
 import {
@@ -13,7 +14,6 @@ import {
   type TrustedPeers,
 } from '../../appliers/proxy/policy.ts';
 import { visitorFinder } from '../../appliers/proxy/visitor-address.ts';
-import { TAG_SERVER } from '../../manifest/resources/tag-server.ts';
 import { answerChallenge, isChallenge } from './challenge.ts';
 import {
   asksForRules,

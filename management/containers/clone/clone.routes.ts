@@ -1,8 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
-import { readManifest } from '../../../gitops/manifest/read.ts';
-import { containerResources } from '../../../gitops/manifest/resources/schema.ts';
-import type { Manifest } from '../../../gitops/manifest/schema.ts';
+import { readManifest } from '../../../sites/manifest/read.ts';
+import { containerResources } from '../../../sites/manifest/resources/schema.ts';
+import type { Manifest } from '../../../sites/manifest/schema.ts';
 import { demandContainer } from '../../access/containers.ts';
 import type { Context } from '../../context/context.ts';
 import type { Actor } from '../../db/database.ts';

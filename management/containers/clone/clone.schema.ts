@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { givenId, givenName } from '../../../gitops/manifest/schema.ts';
-import { containerConfigB64, givenPages, givenSiteId, pagesOf } from '../../../gitops/requests/container.ts';
+import { givenId, givenName } from '../../../sites/manifest/schema.ts';
+import { containerConfigB64, givenPages, givenSiteId, pagesOf } from '../../../sites/requests/container.ts';
 import { examples } from '../../http/examples.ts';
 
 export const newClone = z

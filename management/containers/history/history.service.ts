@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { readManifest } from '../../../gitops/manifest/read.ts';
-import type { Manifest } from '../../../gitops/manifest/schema.ts';
-import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
+import { readManifest } from '../../../sites/manifest/read.ts';
+import type { Manifest } from '../../../sites/manifest/schema.ts';
+import { SitesRepoError } from '../../../sites/repo/errors.ts';
 import type { Context } from '../../context/context.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 import { manifestChanges } from '../../view/manifest-plan.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
-import { readManifest } from '../../../gitops/manifest/read.ts';
-import type { Manifest } from '../../../gitops/manifest/schema.ts';
-import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import { readManifest } from '../../../sites/manifest/read.ts';
+import type { Manifest } from '../../../sites/manifest/schema.ts';
+import { SitesRepoError } from '../../../sites/repo/errors.ts';
 import { demandContainer } from '../../access/containers.ts';
 import { demandOpen } from '../../access/tenants.ts';
 import type { Context } from '../../context/context.ts';

@@ -1,4 +1,4 @@
-import type { Manifest, ManifestInput } from '../../../gitops/manifest/schema.ts';
+import type { Manifest, ManifestInput } from '../../../sites/manifest/schema.ts';
 import { isOperator } from '../../access/tenants.ts';
 import type { Actor } from '../../db/database.ts';
 import { ManagementProblem } from '../../http/errors.ts';

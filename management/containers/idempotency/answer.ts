@@ -1,4 +1,4 @@
-import { containerResources } from '../../../gitops/manifest/resources/schema.ts';
+import { containerResources } from '../../../sites/manifest/resources/schema.ts';
 import type { Context } from '../../context/context.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 import { LIVE } from '../../lifecycle/status.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { givenDomain } from '../../../gitops/manifest/schema.ts';
 import { SITE_STATES } from '../../../gitops/report/site-state.ts';
+import { givenDomain } from '../../../sites/manifest/schema.ts';
 import { HEALTHS, STATUSES } from '../../lifecycle/status.ts';
 import { SORT_KEYS } from '../../records/container-lists.repository.ts';
 import { containerView, stateView, statusReason } from '../../view/container-view.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { Manifest, ManifestInput } from '../../../gitops/manifest/schema.ts';
+import type { Manifest, ManifestInput } from '../../../sites/manifest/schema.ts';
 import type { ManifestView } from '../../db/manifest-view.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 import type { LoaderTokens } from './loader-tokens.schema.ts';

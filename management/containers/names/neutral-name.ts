@@ -1,6 +1,6 @@
 import { domainToUnicode } from 'node:url';
 import { blockedHost, describeRule } from '../../../edge/verification/block-lists.ts';
-import { registrableDomain } from '../../../gitops/manifest/schema.ts';
+import { registrableDomain } from '../../../sites/manifest/schema.ts';
 import type { Settings } from '../../context/context.ts';
 import type { ContainerView } from '../../view/container-view.ts';
 import { needsSuffix, slug, withSuffix } from './site-id.ts';

@@ -1,5 +1,5 @@
 import type { FieldError } from '../../../base/http/problem.ts';
-import { type OwnZones, ownZoneProblem } from '../../../gitops/manifest/own-zones.ts';
+import { type OwnZones, ownZoneProblem } from '../../../sites/manifest/own-zones.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 
 /** Throws if a name belongs to this installation. `pathOf` maps a name's index to its path in the request. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { isKeptLabel } from '../../../gitops/manifest/own-zones.ts';
+import { isKeptLabel } from '../../../sites/manifest/own-zones.ts';
 import { type Draw, drawCharacter } from './draw.ts';
 
 /** Short enough for a DNS label of 63 characters after a random suffix and `-preview` are appended. */

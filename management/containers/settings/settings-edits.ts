@@ -1,4 +1,4 @@
-import type { Manifest, ManifestInput } from '../../../gitops/manifest/schema.ts';
+import type { Manifest, ManifestInput } from '../../../sites/manifest/schema.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 
 /** The same domains in another order. Throws `invalid_request` unless `order` names each of them once. */

@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { encryptFor } from '../../../gitops/manifest/secrets.ts';
+import { encryptFor } from '../../../sites/manifest/secrets.ts';
 import type { Context } from '../../context/context.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 import { problems } from '../../http/openapi.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { givenDomain } from '../../../gitops/manifest/schema.ts';
-import { containerConfigB64 } from '../../../gitops/requests/container.ts';
+import { givenDomain } from '../../../sites/manifest/schema.ts';
+import { containerConfigB64 } from '../../../sites/requests/container.ts';
 import { examples } from '../../http/examples.ts';
 
 export const newConfig = z.strictObject({ containerConfigB64 }).meta(

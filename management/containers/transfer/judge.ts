@@ -1,5 +1,5 @@
 import { limit } from '../../../base/limit.ts';
-import type { Manifest } from '../../../gitops/manifest/schema.ts';
+import type { Manifest } from '../../../sites/manifest/schema.ts';
 import type { Context } from '../../context/context.ts';
 import type { Actor } from '../../db/database.ts';
 import { ManagementProblem } from '../../http/errors.ts';

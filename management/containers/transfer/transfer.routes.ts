@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { givenId } from '../../../gitops/manifest/schema.ts';
+import { givenId } from '../../../sites/manifest/schema.ts';
 import { demandRole } from '../../access/roles.ts';
 import { demandOpen } from '../../access/tenants.ts';
 import type { Context } from '../../context/context.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { SITE_CHECKS } from '../../../edge/verification/checks/index.ts';
 import type { SiteDescription } from '../../../edge/verification/contract.ts';
-import { describeSite } from '../../../gitops/manifest/description.ts';
+import { describeSite } from '../../../sites/manifest/description.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 const describe = (rules: object) =>

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { checkCookieLifetime } from '../../../edge/verification/checks/cookie-lifetime.ts';
 import type { HostReport, NameAnswer, SiteDescription } from '../../../edge/verification/contract.ts';
 import { safariVerdict } from '../../../edge/verification/safari.ts';
-import { describeSite } from '../../../gitops/manifest/description.ts';
+import { describeSite } from '../../../sites/manifest/description.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 const answer = (name: string, change: Partial<NameAnswer> = {}): NameAnswer => ({

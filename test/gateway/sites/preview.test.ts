@@ -1,7 +1,7 @@
 import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import type { ManifestInput } from '../../../sites/manifest/schema.ts';
 import { EMULATOR_ZONE } from '../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';

@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { freePort } from '../../../base/free-port.ts';
 import { ARRIVAL_PATH } from '../../../gitops/appliers/proxy/policy.ts';
 import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
-import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
+import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { EMULATOR_ZONE, startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../support/components.ts';
 import { startKnot } from '../../support/dns/knot.ts';

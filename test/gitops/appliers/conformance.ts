@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { Identity } from '../../../base/ownership.ts';
 import type { Applier, Change, Observed, Resource } from '../../../gitops/appliers/contract.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 /** One applier over a fresh world in which nothing carries a mark of `CONFORMANCE_IDENTITY`. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { wantedNames } from '../../../gitops/certificates/names.ts';
 import type { DesiredState } from '../../../gitops/desired/desired-state.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 const ADDRESSES = ['192.0.2.1'];

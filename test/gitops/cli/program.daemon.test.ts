@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CliError } from '../../../gitops/cli/output/cli-error.ts';
 import { program } from '../../../gitops/cli/program.ts';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
 import { tagyardOf, tagyardOnTerminal } from '../../support/cli/command.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 

@@ -4,7 +4,7 @@ import { execa } from 'execa';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { TerminalError } from '../../../base/errors.ts';
 import { validate } from '../../../gitops/cli/validate.ts';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
 import { tagyardOf } from '../../support/cli/command.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 

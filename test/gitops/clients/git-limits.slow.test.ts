@@ -4,8 +4,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { GitError, git } from '../../../gitops/clients/git.ts';
-import { FETCH } from '../../../gitops/sites-repo/mirror.ts';
+import { GitError, git } from '../../../sites/repo/git/git.ts';
+import { FETCH } from '../../../sites/repo/mirror.ts';
 import { eventually } from '../../support/eventually.ts';
 
 let dir: string;

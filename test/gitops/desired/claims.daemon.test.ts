@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Claimant, claims, contestedNames, lostClaims } from '../../../gitops/desired/claims.ts';
-import { manifestSchema } from '../../../gitops/manifest/schema.ts';
+import { manifestSchema } from '../../../sites/manifest/schema.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
 const SITES = ['alpha', 'beta', 'gamma', 'delta'];

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { git } from '../../../gitops/clients/git.ts';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
-import { encryptFor, encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import { encryptFor, encryptSecret } from '../../../sites/manifest/secrets.ts';
+import { git } from '../../../sites/repo/git/git.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 

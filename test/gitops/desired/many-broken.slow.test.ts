@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
-import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
-import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
-import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
-import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import type { ManifestInput } from '../../../sites/manifest/schema.ts';
+import { encryptSecret } from '../../../sites/manifest/secrets.ts';
+import { initSitesRepo } from '../../../sites/repo/mirror.ts';
+import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
 import { manifestInput, ZONES } from '../../support/manifest.ts';
 
 let dir: string;

@@ -2,8 +2,8 @@ import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { readSiteFile } from '../../../gitops/desired/reading.ts';
 import { readConfig } from '../../../gitops/host-report/config.ts';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
-import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import { encryptSecret } from '../../../sites/manifest/secrets.ts';
 import { manifestInput, ZONES } from '../../support/manifest.ts';
 
 /** A configuration with padding, and with digits that are different in the base64url alphabet. */

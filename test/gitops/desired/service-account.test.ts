@@ -1,8 +1,8 @@
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, expect, test } from 'vitest';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
-import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
-import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import type { ManifestInput } from '../../../sites/manifest/schema.ts';
+import { encryptSecret } from '../../../sites/manifest/secrets.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 import { FACTS, PRIVATE_LINE, serviceAccountJson } from '../../support/service-account.ts';

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { formatManifest, parseManifest } from '../../../gitops/manifest/load.ts';
+import { formatManifest, parseManifest } from '../../../sites/manifest/load.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 
 let daemon: MemoryDaemon;

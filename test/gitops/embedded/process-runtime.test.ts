@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { KeyFiles } from '../../../gitops/appliers/containers/key-files.ts';
 import { processRuntime } from '../../../gitops/embedded/process-runtime.ts';
-import { containerSpecs } from '../../../gitops/manifest/containers.ts';
-import { Secret } from '../../../gitops/manifest/secrets.ts';
-import { Slots } from '../../../gitops/manifest/slots.ts';
 import { TAG_SERVER_ENTRY } from '../../../sites/demo/tag-server/entry.ts';
+import { containerSpecs } from '../../../sites/manifest/containers.ts';
+import { Secret } from '../../../sites/manifest/secrets.ts';
+import { Slots } from '../../../sites/manifest/slots.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 let home: string;

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { readConfig } from '../../../gitops/host-report/config.ts';
-import { Secret } from '../../../gitops/manifest/secrets.ts';
+import { Secret } from '../../../sites/manifest/secrets.ts';
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 

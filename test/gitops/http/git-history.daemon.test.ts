@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 

@@ -1,8 +1,8 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { git } from '../../../gitops/clients/git.ts';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import { git } from '../../../sites/repo/git/git.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type LoopOptions, type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
 import { SHARED, TARGETS } from '../../support/gitops/targets.ts';

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { TerminalError } from '../../../base/errors.ts';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
-import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
-import { parseServiceAccount } from '../../../gitops/manifest/service-account.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import { encryptSecret } from '../../../sites/manifest/secrets.ts';
+import { parseServiceAccount } from '../../../sites/manifest/service-account.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 import { manifestInput } from '../../support/manifest.ts';

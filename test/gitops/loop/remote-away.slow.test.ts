@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock } from '../../../base/clock.ts';
 import { formatMark } from '../../../base/ownership.ts';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
-import { openSitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 

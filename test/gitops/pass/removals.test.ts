@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { findRemovals } from '../../../gitops/pass/removals.ts';
-import type { Absence } from '../../../gitops/sites-repo/absences.ts';
-import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
+import { manifestSchema } from '../../../sites/manifest/schema.ts';
+import type { Absence } from '../../../sites/repo/absences.ts';
+import { SitesRepoError } from '../../../sites/repo/errors.ts';
 import { desiredState } from '../../support/gitops/plans.ts';
 import { manifestInput } from '../../support/manifest.ts';
 

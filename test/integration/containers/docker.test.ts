@@ -16,10 +16,10 @@ import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtim
 import { READER } from '../../../gitops/appliers/containers/docker-spec.ts';
 import { KeyFiles } from '../../../gitops/appliers/containers/key-files.ts';
 import { dockerBridgeGateway, isDockerUsable } from '../../../gitops/clients/docker.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { Secret } from '../../../gitops/manifest/secrets.ts';
-import { Slots } from '../../../gitops/manifest/slots.ts';
 import { buildDemoImage } from '../../../sites/demo/image.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { Secret } from '../../../sites/manifest/secrets.ts';
+import { Slots } from '../../../sites/manifest/slots.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../../gitops/appliers/conformance.ts';
 import { describeWith, testWith } from '../../support/components.ts';
 import { containersBehaviour } from '../../support/containers/behaviour.ts';

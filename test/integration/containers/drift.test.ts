@@ -6,7 +6,7 @@ import { containersApplier } from '../../../gitops/appliers/containers/applier.t
 import { containerName } from '../../../gitops/appliers/containers/desired.ts';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
 import { createOptions } from '../../../gitops/appliers/containers/docker-spec.ts';
-import type { ContainerSpec, LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { ContainerSpec, LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { describeWith } from '../../support/components.ts';
 import { containersSettings, healthOf } from '../../support/containers/stage.ts';
 import { removeContainers, tagServerImage } from '../../support/containers/tag-server-image.ts';

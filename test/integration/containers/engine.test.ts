@@ -8,8 +8,8 @@ import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtim
 import type { Runtime } from '../../../gitops/appliers/containers/runtime.ts';
 import { dockerBridgeGateway } from '../../../gitops/clients/docker.ts';
 import { checkDockerBridge } from '../../../gitops/host-report/part-checks.ts';
-import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
 import { buildDemoImage } from '../../../sites/demo/image.ts';
+import { encryptSecret } from '../../../sites/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';
 import { startImageRegistry } from '../../support/containers/image-registry.ts';
 import { type OwnEngine, startOwnEngine } from '../../support/containers/own-engine.ts';

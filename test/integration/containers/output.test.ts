@@ -11,8 +11,8 @@ import { containerName } from '../../../gitops/appliers/containers/desired.ts';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
 import { followedRuntime } from '../../../gitops/appliers/containers/followed-runtime.ts';
 import { ContainerLogs } from '../../../gitops/container-logs/container-logs.ts';
-import { containerSpecs } from '../../../gitops/manifest/containers.ts';
 import type { ContainerLog } from '../../../gitops/report/container-logs.ts';
+import { containerSpecs } from '../../../sites/manifest/containers.ts';
 import { describeWith } from '../../support/components.ts';
 import { containersSettings } from '../../support/containers/stage.ts';
 import {

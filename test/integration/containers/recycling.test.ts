@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { containersApplier } from '../../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
 import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
-import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { encryptSecret } from '../../../sites/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';
 import { containersSettings, healthOf, slotUrl } from '../../support/containers/stage.ts';
 import {

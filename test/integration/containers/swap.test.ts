@@ -6,7 +6,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { z } from 'zod';
 import { containerName } from '../../../gitops/appliers/containers/desired.ts';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { describeWith } from '../../support/components.ts';
 import { containersHost } from '../../support/containers/host.ts';
 import { containersSettings, healthOf } from '../../support/containers/stage.ts';

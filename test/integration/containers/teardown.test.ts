@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { RetryableError } from '../../../base/errors.ts';
 import { containersApplier } from '../../../gitops/appliers/containers/applier.ts';
 import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtime.ts';
-import { encryptSecret } from '../../../gitops/manifest/secrets.ts';
+import { encryptSecret } from '../../../sites/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';
 import { containersSettings } from '../../support/containers/stage.ts';
 import { removeContainers, tagServerImage } from '../../support/containers/tag-server-image.ts';

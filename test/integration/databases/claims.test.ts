@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
-import { parseManifest } from '../../../gitops/manifest/load.ts';
-import { SitesRepoError } from '../../../gitops/sites-repo/errors.ts';
-import type { SitesRepo } from '../../../gitops/sites-repo/sites-repo.ts';
 import { claimedNames } from '../../../management/records/sites.repository.ts';
+import { parseManifest } from '../../../sites/manifest/load.ts';
+import { SitesRepoError } from '../../../sites/repo/errors.ts';
+import type { SitesRepo } from '../../../sites/repo/sites-repo.ts';
 import { describeWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';
 import { PostgresqlFixture } from '../../support/management/postgresql.ts';

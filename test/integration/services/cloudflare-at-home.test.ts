@@ -22,7 +22,7 @@ import { edgeStore } from '../../../gitops/appliers/edge/store.ts';
 import { cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
 import { supervise } from '../../../gitops/embedded/supervisor.ts';
 import { Thread } from '../../../gitops/embedded/thread.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 

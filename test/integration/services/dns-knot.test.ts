@@ -13,7 +13,7 @@ import { UpdateRefusal } from '../../../gitops/clients/rfc2136-errors.ts';
 import { writeTsigKey } from '../../../gitops/clients/tsig-key.ts';
 import { readEnv } from '../../../gitops/env.ts';
 import { buildHost } from '../../../gitops/host/host.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { describeWith } from '../../support/components.ts';
 import { KNOT_ZONE, type Knot, type KnotKey, startKnot } from '../../support/dns/knot.ts';
 import { type Fault, startRelay } from '../../support/dns/relay.ts';

@@ -13,7 +13,7 @@ import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
 import { resolveNames } from '../../../gitops/host-report/names.ts';
 import { readServedCertificate } from '../../../gitops/host-report/served-certificate.ts';
 import { measureArrival } from '../../../gitops/host-report/visit.ts';
-import { manifestSchema } from '../../../gitops/manifest/schema.ts';
+import { manifestSchema } from '../../../sites/manifest/schema.ts';
 import { describeWith } from '../../support/components.ts';
 import { type Knot, startKnot } from '../../support/dns/knot.ts';
 import { manifestInput } from '../../support/manifest.ts';

@@ -12,10 +12,10 @@ import { policyApplier } from '../../../gitops/appliers/proxy/policy-applier.ts'
 import { openInsideCas } from '../../../gitops/embedded/inside-cas.ts';
 import { processRuntime } from '../../../gitops/embedded/process-runtime.ts';
 import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
-import type { ContainerSpec, LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { joinPolicies } from '../../../gitops/manifest/policy/policy-script.ts';
-import { policyTokens } from '../../../gitops/manifest/policy/policy-token.ts';
 import { TAG_SERVER_ENTRY } from '../../../sites/demo/tag-server/entry.ts';
+import type { ContainerSpec, LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { joinPolicies } from '../../../sites/manifest/policy/policy-script.ts';
+import { policyTokens } from '../../../sites/manifest/policy/policy-token.ts';
 import { containersSettings, slotUrl } from '../../support/containers/stage.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 import { IDENTITY, proxyHome } from '../../support/proxy/proxy.ts';

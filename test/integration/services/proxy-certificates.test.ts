@@ -8,9 +8,9 @@ import type { CertificateSource, ServedName } from '../../../gitops/appliers/pro
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../../gitops/appliers/proxy/nginx/backend.ts';
 import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
-import { containerSpecs } from '../../../gitops/manifest/containers.ts';
-import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
-import { Slots } from '../../../gitops/manifest/slots.ts';
+import { containerSpecs } from '../../../sites/manifest/containers.ts';
+import type { ManifestInput } from '../../../sites/manifest/schema.ts';
+import { Slots } from '../../../sites/manifest/slots.ts';
 import { describeWith } from '../../support/components.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 import { NGINX_SETTINGS } from '../../support/proxy/nginx.ts';

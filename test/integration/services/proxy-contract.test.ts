@@ -5,8 +5,8 @@ import type { ProxyBackend, ProxySettings } from '../../../gitops/appliers/proxy
 import { fileNameOf } from '../../../gitops/appliers/proxy/file-name.ts';
 import { nginxBackend } from '../../../gitops/appliers/proxy/nginx/backend.ts';
 import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
-import { containerSpecs, type LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { Slots } from '../../../gitops/manifest/slots.ts';
+import { containerSpecs, type LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { Slots } from '../../../sites/manifest/slots.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../../gitops/appliers/conformance.ts';
 import { describeWith } from '../../support/components.ts';
 import { loadedManifest } from '../../support/manifest.ts';

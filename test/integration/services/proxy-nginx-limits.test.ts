@@ -16,7 +16,7 @@ import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { nginxBackend } from '../../../gitops/appliers/proxy/nginx/backend.ts';
 import { runningMaster, stopNginx, workersOf } from '../../../gitops/appliers/proxy/nginx/process.ts';
 import type { NginxSettings } from '../../../gitops/appliers/proxy/nginx/settings.ts';
-import { Slots } from '../../../gitops/manifest/slots.ts';
+import { Slots } from '../../../sites/manifest/slots.ts';
 import { describeWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';

@@ -14,8 +14,8 @@ import { runningMaster, stopNginx, workersOf } from '../../../gitops/appliers/pr
 import type { NginxSettings } from '../../../gitops/appliers/proxy/nginx/settings.ts';
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
 import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
-import { containerSpecs } from '../../../gitops/manifest/containers.ts';
-import { Slots } from '../../../gitops/manifest/slots.ts';
+import { containerSpecs } from '../../../sites/manifest/containers.ts';
+import { Slots } from '../../../sites/manifest/slots.ts';
 import { describeWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';

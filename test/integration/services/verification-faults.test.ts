@@ -5,7 +5,7 @@ import type {
   NameAnswer,
   VerificationReport,
 } from '../../../edge/verification/contract.ts';
-import { Secret } from '../../../gitops/manifest/secrets.ts';
+import { Secret } from '../../../sites/manifest/secrets.ts';
 import { eventually } from '../../support/eventually.ts';
 import {
   type Fault,

@@ -2,7 +2,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { VerificationReport } from '../../../edge/verification/contract.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { forwarderToken, hashOf } from '../../support/edge/forwarder.ts';
 import { eventually } from '../../support/eventually.ts';
 import { HOP_SECRET } from '../../support/proxy/proxy.ts';

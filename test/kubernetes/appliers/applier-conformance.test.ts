@@ -4,8 +4,8 @@ import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernete
 import { objectsApplier } from '../../../gitops/appliers/kubernetes/objects-applier.ts';
 import type { ObjectRef, ObjectSpec } from '../../../gitops/appliers/kubernetes/state/object-spec.ts';
 import { workloadsApplier } from '../../../gitops/appliers/kubernetes/workloads-applier.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { Secret } from '../../../gitops/manifest/secrets.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { Secret } from '../../../sites/manifest/secrets.ts';
 import {
   applierConformance,
   CONFORMANCE_IDENTITY,

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { Secret } from '../../../gitops/manifest/secrets.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { Secret } from '../../../sites/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ACCOUNT, grant, makeAccount } from '../../support/kubernetes/account.ts';

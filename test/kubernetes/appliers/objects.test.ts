@@ -8,7 +8,7 @@ import { clientObjects, footprintOf } from '../../../gitops/appliers/kubernetes/
 import { initialReplicas, scaleOf } from '../../../gitops/appliers/kubernetes/objects/scale.ts';
 import { siteObjects } from '../../../gitops/appliers/kubernetes/objects/site.ts';
 import type { KubernetesObject } from '../../../gitops/clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { describeWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Cluster } from '../../support/kubernetes/cluster.ts';

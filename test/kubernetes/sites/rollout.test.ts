@@ -2,8 +2,8 @@ import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'v
 import { QuotaReachedError, RetryableError } from '../../../base/errors.ts';
 import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
 import type { KubernetesObject } from '../../../gitops/clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { Secret } from '../../../gitops/manifest/secrets.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { Secret } from '../../../sites/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';
 import { makeAccount } from '../../support/kubernetes/account.ts';

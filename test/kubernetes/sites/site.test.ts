@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { PartCheck } from '../../../gitops/report/report.ts';
-import { initSitesRepo } from '../../../gitops/sites-repo/mirror.ts';
+import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { EMULATOR_ZONE, startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../support/components.ts';
 import { startEdgeAnswers } from '../../support/edge-answers.ts';

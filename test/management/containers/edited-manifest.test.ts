@@ -1,10 +1,10 @@
 import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler } from 'kysely';
 import { expect, test } from 'vitest';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
-import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { editedManifest } from '../../../management/containers/change.service.ts';
 import type { Tables } from '../../../management/db/database.ts';
 import { ManagementProblem } from '../../../management/http/errors.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import { type ManifestInput, manifestSchema } from '../../../sites/manifest/schema.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
 // Without proofs of domains, an edit reads nothing from the database.

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { manifestSchema } from '../../../gitops/manifest/schema.ts';
 import {
   addDomain,
   patch,
@@ -10,6 +9,7 @@ import {
   withCustomDomain,
   withoutCustomDomain,
 } from '../../../management/containers/edits.ts';
+import { manifestSchema } from '../../../sites/manifest/schema.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
 const current = manifestSchema.parse(

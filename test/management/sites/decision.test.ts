@@ -1,6 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { formatManifest, type ParsedManifest, parseManifest } from '../../../gitops/manifest/load.ts';
-import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { withoutSecrets } from '../../../management/db/manifest-view.ts';
 import type { ContainerStatus } from '../../../management/lifecycle/status.ts';
 import {
@@ -12,6 +10,8 @@ import {
   removalObstacle,
 } from '../../../management/sites/decision.ts';
 import { findObstacle } from '../../../management/sites/project-site.ts';
+import { formatManifest, type ParsedManifest, parseManifest } from '../../../sites/manifest/load.ts';
+import { type ManifestInput, manifestSchema } from '../../../sites/manifest/schema.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
 const parsed = (extra: Partial<ManifestInput> = {}): ParsedManifest =>

@@ -5,9 +5,9 @@ import { text } from 'node:stream/consumers';
 import { createContext, runInContext } from 'node:vm';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { PRODUCTS } from '../../../gitops/requests/products.ts';
 import { isQuotableCookie } from '../../../management/snippets/forwarder.ts';
 import { renderSnippets } from '../../../management/snippets/index.ts';
+import { PRODUCTS } from '../../../sites/requests/products.ts';
 
 const TOKEN = `ft_${'T0k-en_'.repeat(6)}x`;
 const VALUES = {

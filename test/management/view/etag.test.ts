@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { withoutSecrets } from '../../../management/db/manifest-view.ts';
 import { containerEtag, demandMatch, isKnown } from '../../../management/view/etag.ts';
 import { presentContainer } from '../../../management/view/present.ts';
+import { manifestSchema } from '../../../sites/manifest/schema.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
 const manifest = withoutSecrets(manifestSchema.parse(manifestInput()));

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { manifestChanges } from '../../../management/view/manifest-plan.ts';
 import { dryRunQuery, isDryRun, planOf } from '../../../management/view/plan.ts';
+import { manifestSchema } from '../../../sites/manifest/schema.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
 test.each([

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { type ManifestInput, manifestSchema } from '../../../gitops/manifest/schema.ts';
 import { type ManifestView, withoutSecrets } from '../../../management/db/manifest-view.ts';
 import { presentContainer } from '../../../management/view/present.ts';
+import { type ManifestInput, manifestSchema } from '../../../sites/manifest/schema.ts';
 import { manifestInput } from '../../support/manifest.ts';
 
 const page = (domain: string, number: number) => ({

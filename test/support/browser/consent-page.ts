@@ -1,7 +1,7 @@
 import type { BrowserContext, Page, Request } from 'playwright-core';
 import { expect } from 'vitest';
-import { mayForbidVendor } from '../../../gitops/manifest/consent.ts';
-import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import { mayForbidVendor } from '../../../sites/manifest/consent.ts';
+import type { ManifestInput } from '../../../sites/manifest/schema.ts';
 import { eventually } from '../eventually.ts';
 import type { BrowserSite, BrowserStage } from './stage.ts';
 import { state, visit } from './visit.ts';

@@ -1,7 +1,7 @@
 import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../gitops/appliers/dns/cloudflare.ts';
 import { zoneResolver } from '../../../gitops/embedded/cloudflare/dns/resolver.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { loadedManifest } from '../manifest.ts';
 import type { CloudflareWorld } from './world.ts';
 

@@ -1,7 +1,7 @@
 import type { Applier } from '../../../gitops/appliers/contract.ts';
 import { kvApplier } from '../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../gitops/appliers/edge/route.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { loadedManifest } from '../manifest.ts';
 import { EMULATOR_SCRIPT } from './emulator.ts';
 import type { CloudflareWorld } from './world.ts';

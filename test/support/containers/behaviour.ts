@@ -2,7 +2,7 @@ import { request } from 'undici';
 import { expect, test } from 'vitest';
 import { RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
-import { Secret } from '../../../gitops/manifest/secrets.ts';
+import { Secret } from '../../../sites/manifest/secrets.ts';
 import { testWith } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { FACTS, serviceAccountJson } from '../service-account.ts';

@@ -5,7 +5,7 @@ import { proxyApplier } from '../../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend } from '../../../gitops/appliers/proxy/backend.ts';
 import { nginxBackend } from '../../../gitops/appliers/proxy/nginx/backend.ts';
 import { executeSite, type SiteOutcome } from '../../../gitops/loop/execute.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { NGINX_SETTINGS } from '../proxy/nginx.ts';
 import { proxyHome } from '../proxy/proxy.ts';
 import type { containersSettings } from './stage.ts';

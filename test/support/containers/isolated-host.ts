@@ -22,7 +22,7 @@ import { openInsideCas } from '../../../gitops/embedded/inside-cas.ts';
 import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
 import { checkPreviewPath } from '../../../gitops/host-report/preview-path.ts';
-import { Slots } from '../../../gitops/manifest/slots.ts';
+import { Slots } from '../../../sites/manifest/slots.ts';
 import { loadedManifest } from '../manifest.ts';
 
 /**

@@ -7,7 +7,7 @@ import { type Clock, systemClock } from '../../../base/clock.ts';
 import { GivenUpError, RetryableError, TerminalError } from '../../../base/errors.ts';
 import type { ContainersSettings } from '../../../gitops/appliers/containers/applier.ts';
 import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
-import type { ContainerSpec } from '../../../gitops/manifest/containers.ts';
+import type { ContainerSpec } from '../../../sites/manifest/containers.ts';
 import { eventually } from '../eventually.ts';
 import { containerSecret, FOREIGN_PREVIEW } from '../tag-server.ts';
 import {

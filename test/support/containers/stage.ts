@@ -4,8 +4,8 @@ import { type ContainersSettings, containersApplier } from '../../../gitops/appl
 import { Recycling } from '../../../gitops/appliers/containers/recycling.ts';
 import type { Runtime } from '../../../gitops/appliers/containers/runtime.ts';
 import type { Change } from '../../../gitops/appliers/contract.ts';
-import type { ContainerSpec, LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { Slots } from '../../../gitops/manifest/slots.ts';
+import type { ContainerSpec, LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { Slots } from '../../../sites/manifest/slots.ts';
 import { loadedManifest } from '../manifest.ts';
 
 /** Settings with short times. Each suite has a `subnet` of its own. */

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatManifest } from '../../../gitops/manifest/load.ts';
-import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import { formatManifest } from '../../../sites/manifest/load.ts';
+import type { ManifestInput } from '../../../sites/manifest/schema.ts';
 import type { Stage } from './stage.ts';
 
 /** The state before the accident: the manifests by site, and the branch's newest commit. */

@@ -1,4 +1,4 @@
-import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
+import type { ManifestInput } from '../../../sites/manifest/schema.ts';
 import type { RunningDaemon } from '../gitops/daemon.ts';
 import type { Snapshot, Stage } from './stage.ts';
 

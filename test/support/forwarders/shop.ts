@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ManifestInput } from '../../../gitops/manifest/schema.ts';
 import { renderSnippets } from '../../../management/snippets/index.ts';
 import { forwarderToken, forwarderTokenHash } from '../../../management/view/forwarder-token.ts';
 import type { SnippetOptions } from '../../../plugins/custom_loader/snippet.ts';
 import { FORWARDED_COOKIES } from '../../../plugins/document.ts';
+import type { ManifestInput } from '../../../sites/manifest/schema.ts';
 import type { BrowserSite, BrowserStage } from '../browser/stage.ts';
 import { manifestInput } from '../manifest.ts';
 import { type ForwarderKind, startForwarder, startPages } from './forwarder.ts';

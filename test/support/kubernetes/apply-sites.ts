@@ -1,7 +1,7 @@
 import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
 import { objectsApplier } from '../../../gitops/appliers/kubernetes/objects-applier.ts';
 import { workloadsApplier } from '../../../gitops/appliers/kubernetes/workloads-applier.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 
 /**
  * Applies these manifests with both targets of a cluster, as a full pass does. It removes what no manifest asks for,

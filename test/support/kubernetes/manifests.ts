@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { ClusterSettings } from '../../../gitops/appliers/kubernetes/objects/settings.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
-import { Secret } from '../../../gitops/manifest/secrets.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { Secret } from '../../../sites/manifest/secrets.ts';
 import { loadedManifest } from '../manifest.ts';
 
 /** A cluster with a namespace for each client, and no gateway. */

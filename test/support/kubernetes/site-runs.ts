@@ -3,8 +3,8 @@ import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernete
 import { objectsApplier } from '../../../gitops/appliers/kubernetes/objects-applier.ts';
 import { workloadsApplier } from '../../../gitops/appliers/kubernetes/workloads-applier.ts';
 import { executeSite } from '../../../gitops/loop/execute.ts';
-import type { LoadedManifest } from '../../../gitops/manifest/containers.ts';
 import { DesiredResources } from '../../../gitops/pass/desired-resources.ts';
+import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 
 interface RunResult {
   readonly changes: readonly Change[];

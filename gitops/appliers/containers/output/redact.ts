@@ -1,6 +1,6 @@
 import { createPrivateKey } from 'node:crypto';
-import type { ContainerSpec } from '../../../manifest/containers.ts';
-import type { Secret } from '../../../manifest/secrets.ts';
+import type { ContainerSpec } from '../../../../sites/manifest/containers.ts';
+import type { Secret } from '../../../../sites/manifest/secrets.ts';
 
 const REPLACEMENT = '[secret]';
 

@@ -1,5 +1,5 @@
+import type { LoadedManifest } from '../../../../sites/manifest/containers.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../../manifest/containers.ts';
 import { objectName, podSelector, siteMetadata } from './names.ts';
 import { scaleOf } from './scale.ts';
 import type { ClusterSettings } from './settings.ts';

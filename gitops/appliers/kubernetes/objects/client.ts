@@ -1,5 +1,5 @@
+import type { Manifest } from '../../../../sites/manifest/schema.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import type { Manifest } from '../../../manifest/schema.ts';
 import { SURGE } from './deployments.ts';
 import { clientLabels, namespaceOf } from './names.ts';
 import { cpuQuantity, memoryQuantity } from './quantities.ts';

@@ -1,5 +1,5 @@
+import type { ContainerRole, LoadedManifest } from '../../../../sites/manifest/containers.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import type { ContainerRole, LoadedManifest } from '../../../manifest/containers.ts';
 import { objectName, podSelector, siteMetadata } from './names.ts';
 import { podTemplate } from './pod.ts';
 import { isOnDemand } from './scale.ts';

@@ -1,5 +1,5 @@
-import type { ContainerRole } from '../../../manifest/containers.ts';
-import type { Manifest } from '../../../manifest/schema.ts';
+import type { ContainerRole } from '../../../../sites/manifest/containers.ts';
+import type { Manifest } from '../../../../sites/manifest/schema.ts';
 import type { ClusterSettings } from './settings.ts';
 
 type Named = Pick<Manifest, 'site' | 'client'>;

@@ -1,5 +1,9 @@
+import {
+  CONTAINER_ROLES,
+  type ContainerRole,
+  type LoadedManifest,
+} from '../../../../sites/manifest/containers.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import { CONTAINER_ROLES, type ContainerRole, type LoadedManifest } from '../../../manifest/containers.ts';
 import { objectName, podSelector, siteMetadata } from './names.ts';
 import type { ClusterSettings } from './settings.ts';
 

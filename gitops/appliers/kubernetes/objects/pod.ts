@@ -1,9 +1,9 @@
 import { posix } from 'node:path';
-import type { ContainerRole, LoadedManifest } from '../../../manifest/containers.ts';
-import { environments } from '../../../manifest/containers.ts';
-import { originUrl } from '../../../manifest/documents.ts';
-import { memoryBytes } from '../../../manifest/resources/memory.ts';
-import { TAG_SERVER } from '../../../manifest/resources/tag-server.ts';
+import type { ContainerRole, LoadedManifest } from '../../../../sites/manifest/containers.ts';
+import { environments } from '../../../../sites/manifest/containers.ts';
+import { originUrl } from '../../../../sites/manifest/documents.ts';
+import { memoryBytes } from '../../../../sites/manifest/resources/memory.ts';
+import { TAG_SERVER } from '../../../../sites/manifest/resources/tag-server.ts';
 import { podSelector, policyName, siteLabels } from './names.ts';
 import { memoryQuantity } from './quantities.ts';
 import { statedResources } from './resources.ts';

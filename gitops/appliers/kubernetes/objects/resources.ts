@@ -1,6 +1,6 @@
-import type { ContainerRole } from '../../../manifest/containers.ts';
-import { memoryBytes } from '../../../manifest/resources/memory.ts';
-import type { Manifest } from '../../../manifest/schema.ts';
+import type { ContainerRole } from '../../../../sites/manifest/containers.ts';
+import { memoryBytes } from '../../../../sites/manifest/resources/memory.ts';
+import type { Manifest } from '../../../../sites/manifest/schema.ts';
 import { cpuQuantity, memoryQuantity, milliCores } from './quantities.ts';
 
 /** Memory in bytes, and thousandths of a core. */

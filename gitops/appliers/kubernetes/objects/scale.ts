@@ -1,5 +1,5 @@
-import { type ReplicaRange, replicasInCluster } from '../../../manifest/resources/replicas.ts';
-import type { Manifest } from '../../../manifest/schema.ts';
+import { type ReplicaRange, replicasInCluster } from '../../../../sites/manifest/resources/replicas.ts';
+import type { Manifest } from '../../../../sites/manifest/schema.ts';
 import type { ClusterSettings } from './settings.ts';
 
 /** The least and the most processing pods of a site: between them, the autoscaler decides. */

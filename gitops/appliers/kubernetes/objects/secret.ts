@@ -1,7 +1,7 @@
 import { contentHash } from '../../../../base/ownership.ts';
+import type { LoadedManifest } from '../../../../sites/manifest/containers.ts';
+import type { Secret } from '../../../../sites/manifest/secrets.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../../manifest/containers.ts';
-import type { Secret } from '../../../manifest/secrets.ts';
 import { siteMetadata } from './names.ts';
 import type { ClusterSettings } from './settings.ts';
 

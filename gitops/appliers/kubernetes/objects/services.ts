@@ -1,5 +1,5 @@
+import { CONTAINER_ROLES, type LoadedManifest } from '../../../../sites/manifest/containers.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import { CONTAINER_ROLES, type LoadedManifest } from '../../../manifest/containers.ts';
 import { objectName, podSelector, policyName, siteMetadata } from './names.ts';
 import type { ClusterSettings } from './settings.ts';
 

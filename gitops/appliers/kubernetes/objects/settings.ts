@@ -1,5 +1,5 @@
 import type { Identity } from '../../../../base/ownership.ts';
-import type { PolicyToken } from '../../../manifest/policy/policy-token.ts';
+import type { PolicyToken } from '../../../../sites/manifest/policy/policy-token.ts';
 
 /** Where a cluster's gateways serve policy scripts over TLS. */
 interface PolicyScripts {

@@ -1,6 +1,6 @@
 import { TerminalError } from '../../../../base/errors.ts';
+import type { LoadedManifest } from '../../../../sites/manifest/containers.ts';
 import type { KubernetesObject } from '../../../clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../../manifest/containers.ts';
 import { availability } from './availability.ts';
 import { deployments } from './deployments.ts';
 import { networkPolicies } from './network-policies.ts';

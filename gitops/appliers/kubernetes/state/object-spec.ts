@@ -1,6 +1,6 @@
+import type { Manifest } from '../../../../sites/manifest/schema.ts';
 import { addressOf } from '../../../clients/kubernetes/address.ts';
 import type { KubernetesObject, ObjectAddress } from '../../../clients/kubernetes/kinds.ts';
-import type { Manifest } from '../../../manifest/schema.ts';
 
 /** What is needed to delete an object. */
 export interface ObjectRef {

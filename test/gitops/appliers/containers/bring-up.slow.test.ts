@@ -6,8 +6,8 @@ import { containerName, desiredContainers } from '../../../../gitops/appliers/co
 import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
 import type { Launch } from '../../../../gitops/appliers/containers/runtime.ts';
 import type { Resource } from '../../../../gitops/appliers/contract.ts';
-import type { ContainerSpec } from '../../../../gitops/manifest/containers.ts';
-import { Slots } from '../../../../gitops/manifest/slots.ts';
+import type { ContainerSpec } from '../../../../sites/manifest/containers.ts';
+import { Slots } from '../../../../sites/manifest/slots.ts';
 import { type FakeBehaviour, FakeRuntime } from '../../../support/containers/fake-runtime.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';

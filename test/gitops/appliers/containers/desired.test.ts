@@ -5,9 +5,9 @@ import {
   isOfSamePlace,
   keyOfName,
 } from '../../../../gitops/appliers/containers/desired.ts';
-import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
-import { Secret } from '../../../../gitops/manifest/secrets.ts';
-import { Slots } from '../../../../gitops/manifest/slots.ts';
+import type { LoadedManifest } from '../../../../sites/manifest/containers.ts';
+import { Secret } from '../../../../sites/manifest/secrets.ts';
+import { Slots } from '../../../../sites/manifest/slots.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const SETTINGS = { slots: new Slots('127.77'), originPort: 8443 };

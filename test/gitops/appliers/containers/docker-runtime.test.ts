@@ -5,8 +5,8 @@ import { availableParallelism } from 'node:os';
 import Docker from 'dockerode';
 import { expect, test } from 'vitest';
 import { dockerRuntime } from '../../../../gitops/appliers/containers/docker-runtime.ts';
-import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
-import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { containerSpecs } from '../../../../sites/manifest/containers.ts';
+import { Slots } from '../../../../sites/manifest/slots.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 test('the Docker runtime starts at most as many containers at once as the host has cores', async () => {

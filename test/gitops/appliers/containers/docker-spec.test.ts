@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { insidePreviewName } from '../../../../base/ownership.ts';
 import { desiredContainers } from '../../../../gitops/appliers/containers/desired.ts';
 import { createOptions, readSlot } from '../../../../gitops/appliers/containers/docker-spec.ts';
-import { Secret } from '../../../../gitops/manifest/secrets.ts';
-import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { Secret } from '../../../../sites/manifest/secrets.ts';
+import { Slots } from '../../../../sites/manifest/slots.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 import { FACTS } from '../../../support/service-account.ts';
 

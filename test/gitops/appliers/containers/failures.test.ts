@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { GivenUpError, RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { Failures } from '../../../../gitops/appliers/containers/failures.ts';
-import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
-import { Secret } from '../../../../gitops/manifest/secrets.ts';
-import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { containerSpecs } from '../../../../sites/manifest/containers.ts';
+import { Secret } from '../../../../sites/manifest/secrets.ts';
+import { Slots } from '../../../../sites/manifest/slots.ts';
 import { fakeClock } from '../../../support/fake-clock.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 import { privateEntries } from '../../../support/private-entries.ts';

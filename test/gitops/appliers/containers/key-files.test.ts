@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { KeyFiles } from '../../../../gitops/appliers/containers/key-files.ts';
-import { Secret } from '../../../../gitops/manifest/secrets.ts';
+import { Secret } from '../../../../sites/manifest/secrets.ts';
 import { testWith } from '../../../support/components.ts';
 
 let home: string;

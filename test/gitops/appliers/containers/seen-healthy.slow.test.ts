@@ -5,7 +5,7 @@ import { containersApplier } from '../../../../gitops/appliers/containers/applie
 import { containerName } from '../../../../gitops/appliers/containers/desired.ts';
 import type { Launch } from '../../../../gitops/appliers/containers/runtime.ts';
 import type { Resource } from '../../../../gitops/appliers/contract.ts';
-import type { ContainerSpec, LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import type { ContainerSpec, LoadedManifest } from '../../../../sites/manifest/containers.ts';
 import { FakeRuntime } from '../../../support/containers/fake-runtime.ts';
 import { containersSettings } from '../../../support/containers/stage.ts';
 import { loadedManifest } from '../../../support/manifest.ts';

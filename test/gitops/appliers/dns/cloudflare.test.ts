@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { dnsApplier } from '../../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../../gitops/appliers/dns/cloudflare.ts';
-import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../../sites/manifest/containers.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 

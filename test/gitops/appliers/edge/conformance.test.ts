@@ -1,6 +1,6 @@
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
-import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../../sites/manifest/containers.ts';
 import { EMULATOR_SCRIPT, EMULATOR_ZONE } from '../../../support/cloudflare/emulator.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../conformance.ts';

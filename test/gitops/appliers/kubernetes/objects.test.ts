@@ -6,9 +6,9 @@ import { initialReplicas } from '../../../../gitops/appliers/kubernetes/objects/
 import type { ClusterSettings } from '../../../../gitops/appliers/kubernetes/objects/settings.ts';
 import { siteObjects } from '../../../../gitops/appliers/kubernetes/objects/site.ts';
 import type { Kind } from '../../../../gitops/clients/kubernetes/kinds.ts';
-import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
-import { TAG_SERVER } from '../../../../gitops/manifest/resources/tag-server.ts';
-import { Secret } from '../../../../gitops/manifest/secrets.ts';
+import type { LoadedManifest } from '../../../../sites/manifest/containers.ts';
+import { TAG_SERVER } from '../../../../sites/manifest/resources/tag-server.ts';
+import { Secret } from '../../../../sites/manifest/secrets.ts';
 import { CLUSTER, manifests, withAccount } from '../../../support/kubernetes/manifests.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 

@@ -4,7 +4,7 @@ import { TerminalError } from '../../../../base/errors.ts';
 import { siteObjects } from '../../../../gitops/appliers/kubernetes/objects/site.ts';
 import { siteResources } from '../../../../gitops/appliers/kubernetes/site-resources.ts';
 import { amountOf } from '../../../../gitops/appliers/kubernetes/state/quantity.ts';
-import type { LoadedManifest } from '../../../../gitops/manifest/containers.ts';
+import type { LoadedManifest } from '../../../../sites/manifest/containers.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const render = (manifest: LoadedManifest) =>

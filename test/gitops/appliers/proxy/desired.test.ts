@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { proxyResources, proxySpecSchema } from '../../../../gitops/appliers/proxy/desired.ts';
 import { fileNameOf, keyOf } from '../../../../gitops/appliers/proxy/file-name.ts';
-import { containerSpecs } from '../../../../gitops/manifest/containers.ts';
-import { Slots } from '../../../../gitops/manifest/slots.ts';
+import { containerSpecs } from '../../../../sites/manifest/containers.ts';
+import { Slots } from '../../../../sites/manifest/slots.ts';
 import { loadedManifest } from '../../../support/manifest.ts';
 
 const settings = { slots: new Slots('127.77'), originPort: 8443 };

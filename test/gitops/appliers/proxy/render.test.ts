@@ -7,7 +7,7 @@ import { type MainSettings, mainSchema } from '../../../../gitops/appliers/proxy
 import { nginxRenderer } from '../../../../gitops/appliers/proxy/nginx/render.ts';
 import { TEMPLATES } from '../../../../gitops/appliers/proxy/nginx/templates.ts';
 import { NO_TRUSTED_PEERS } from '../../../../gitops/appliers/proxy/policy.ts';
-import { TAG_SERVER } from '../../../../gitops/manifest/resources/tag-server.ts';
+import { TAG_SERVER } from '../../../../sites/manifest/resources/tag-server.ts';
 import { parseNginx, shapeOf } from '../../../support/proxy/nginx-syntax.ts';
 
 const SETTINGS: MainSettings = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { containerResources } from '../../../../gitops/manifest/resources/schema.ts';
 import { createdContainer, judgeRepeat } from '../../../../management/containers/idempotency/answer.ts';
+import { containerResources } from '../../../../sites/manifest/resources/schema.ts';
 
 const failure = { failed: 'an-id', detail: 'refused' };
 const operation = { id: 'an-id', kind: 'provision', status: 'running', step: 'commit' } as const;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { LONGEST_READ, redact } from '../../../../../gitops/appliers/containers/output/redact.ts';
-import { Secret } from '../../../../../gitops/manifest/secrets.ts';
+import { Secret } from '../../../../../sites/manifest/secrets.ts';
 import { PRIVATE_LINE, serviceAccountJson } from '../../../../support/service-account.ts';
 
 const query = 'id=GTM-SERVER1&env=1&auth=s3cret/t0ken+x';

@@ -1,0 +1,123 @@
+import { existsSync } from 'node:fs';
+import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SitesRepoError, wrapGitError } from './errors.ts';
+import { git } from './git/git.ts';
+import { withoutStaleLocks } from './stale-lock.ts';
+
+/** Forced: the mirror follows the remote's branches and leases, also after a rewrite. */
+const REFSPECS = ['+refs/heads/*:refs/heads/*', '+refs/tagyard/hosts/*:refs/tagyard/hosts/*'];
+/**
+ * The progress shows that a slow remote is alive, so a large fetch may take any time. Git shows the progress in bytes
+ * only for a pack that it doesn't unpack.
+ */
+export const FETCH = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--prune', 'origin', ...REFSPECS];
+const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetch', 'origin', ...REFSPECS];
+
+/** Runs git in one repository. `silenceMs`: as for `git`. */
+export type RepoGit = (
+  args: readonly string[],
+  input?: string | Buffer,
+  options?: { readonly silenceMs?: number },
+) => Promise<Buffer>;
+
+/**
+ * `onCleared` gets a message for each stale lock that was removed; `env` has the credentials. The repository is named
+ * explicitly, as the setting `safe.bareRepository=explicit` demands.
+ */
+export function gitOf(
+  path: string,
+  onCleared: (message: string) => void,
+  env: Readonly<Record<string, string>> = {},
+): RepoGit {
+  return (args, input, options) =>
+    withoutStaleLocks(path, onCleared, () =>
+      git(path, args, {
+        ...options,
+        env: { GIT_DIR: path, ...env },
+        ...(input === undefined ? {} : { input }),
+      }),
+    );
+}
+
+/** Creates an empty bare repository unless one exists. */
+export async function initSitesRepo(path: string, branch = 'main'): Promise<void> {
+  if (existsSync(join(path, 'HEAD'))) return;
+  await mkdir(path, { recursive: true });
+  await git(path, initOf(branch));
+}
+
+function initOf(branch: string, ...more: readonly string[]): string[] {
+  return ['init', '--quiet', '--bare', `--initial-branch=${branch}`, ...more];
+}
+
+/** Creates the bare mirror of the repository at `url`, or sets the URL of an existing one. Fetches nothing. */
+export async function openMirror(mirror: string, git: RepoGit, url: string, branch: string): Promise<void> {
+  // At every start: the last start may have been interrupted, or its settings may have named another URL.
+  await mkdir(mirror, { recursive: true });
+  await wrapGitError('init', () => git(initOf(branch)));
+  await setRemote(git, url);
+}
+
+async function setRemote(git: RepoGit, url: string): Promise<void> {
+  await wrapGitError('config', () => git(['config', 'remote.origin.url', url]));
+}
+
+/** Fetches. A mirror that is still empty gets the remote's object format. */
+export async function fetchMirror(mirror: string, git: RepoGit): Promise<void> {
+  try {
+    await git(FETCH);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : '';
+    const [, ours, format] = /mismatched algorithms: client (\w+); server (\w+)/.exec(message) ?? [];
+    if (format === undefined) throw error;
+    if ((await git(['for-each-ref', '--count=1', 'refs/heads'])).length > 0) {
+      throw new SitesRepoError(
+        `the remote repository now uses ${format}, its mirror ${ours}: stop this process and delete ${mirror}`,
+        { cause: error },
+      );
+    }
+    await renewEmptyMirror(mirror, git, format);
+    await git(FETCH);
+  }
+}
+
+/** True if a push failed because the remote, which is empty, has another object format. Then the mirror gets it, too. */
+export async function adoptFormat(mirror: string, git: RepoGit, error: unknown): Promise<boolean> {
+  const message = error instanceof Error ? error.message : '';
+  if (!/does not support this repository.s hash algorithm/.test(message)) return false;
+  const format = (await git(['rev-parse', '--show-object-format'])).toString().trim();
+  await wrapGitError('init', () => renewEmptyMirror(mirror, git, format === 'sha1' ? 'sha256' : 'sha1'));
+  return true;
+}
+
+async function renewEmptyMirror(mirror: string, git: RepoGit, format: string): Promise<void> {
+  const text = async (...args: string[]) => (await git(args)).toString().trim();
+  const url = await text('config', 'remote.origin.url');
+  const branch = await text('symbolic-ref', '--short', 'HEAD');
+  await rm(mirror, { recursive: true });
+  await mkdir(mirror);
+  await git(initOf(branch, `--object-format=${format}`));
+  await setRemote(git, url);
+}
+
+/**
+ * Replaces loose objects, which a power cut or a bad disk may have damaged: fetches all objects as one pack. If the
+ * fetch fails, keeps the loose objects, because most of them are intact.
+ */
+export async function renewMirror(mirror: string, git: RepoGit): Promise<void> {
+  const objects = join(mirror, 'objects');
+  const aside = join(mirror, 'objects-aside');
+  await rm(aside, { recursive: true, force: true });
+  await mkdir(aside);
+  const loose = (await readdir(objects)).filter((name) => /^[0-9a-f]{2}$/.test(name));
+  for (const name of loose) await rename(join(objects, name), join(aside, name));
+  try {
+    await git(FETCH_ALL);
+  } catch (error) {
+    for (const name of loose) await cp(join(aside, name), join(objects, name), { recursive: true });
+    throw error;
+  } finally {
+    await rm(aside, { recursive: true, force: true });
+  }
+}

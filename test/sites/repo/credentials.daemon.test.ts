@@ -1,0 +1,122 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { withoutCredentials } from '../../../sites/repo/credentials.ts';
+import { initSitesRepo } from '../../../sites/repo/mirror.ts';
+import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
+
+const TOKEN = 'glpat-s3cret@/token';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'tagyard-credentials-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+test.each([
+  ['git@git.example:sites.git', 'git@git.example:sites.git', undefined],
+  ['ssh://git@git.example/sites.git', 'ssh://git@git.example/sites.git', undefined],
+  ['https://git.example/sites.git', 'https://git.example/sites.git', undefined],
+  ['https://bot:a%40b@git.example/s.git', 'https://git.example/s.git', ['bot', 'a@b']],
+  ['https://bot:100%@git.example/s.git', 'https://git.example/s.git', ['bot', '100%']],
+  ['https://bot:%ff%40@git.example/s.git', 'https://git.example/s.git', ['bot', '%ff%40']],
+  ['https://token@git.example/s.git', 'https://git.example/s.git', ['token', undefined]],
+  ['https://token:@git.example/s.git', 'https://git.example/s.git', ['token', '']],
+])('from %s, git gets a URL without credentials', (given, url, credentials) => {
+  const clean = withoutCredentials(given);
+  expect(clean.url).toBe(url);
+  const { TAGYARD_GIT_USERNAME: name, TAGYARD_GIT_PASSWORD: password } = clean.env;
+  expect(credentials === undefined ? clean.env : [name, password]).toEqual(credentials ?? {});
+});
+
+/** The command lines with `git` in them, as every user of the machine can see them. */
+function visibleArguments(): string {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids
+    .map((pid) => {
+      try {
+        return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+      } catch {
+        return '';
+      }
+    })
+    .filter((text) => text.includes('git'))
+    .join('\n');
+}
+
+test('a token in the URL is in no argument, file or error of git, and opens the repository', async () => {
+  const bare = join(dir, 'sites.git');
+  await initSitesRepo(bare);
+  execFileSync('git', ['-C', bare, 'config', 'http.receivepack', 'true']);
+  const seen: string[] = [];
+  let accepted = `Basic ${Buffer.from(`bot:${TOKEN}`).toString('base64')}`;
+  const server = createServer((request, response) => {
+    seen.push(visibleArguments());
+    if (request.headers.authorization !== accepted) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+      return;
+    }
+    const [path = '', query = ''] = (request.url ?? '').split('?');
+    const child = spawn('git', ['http-backend'], {
+      env: {
+        PATH: process.env.PATH,
+        GIT_PROJECT_ROOT: dir,
+        GIT_HTTP_EXPORT_ALL: '1',
+        PATH_INFO: path,
+        QUERY_STRING: query,
+        REQUEST_METHOD: request.method,
+        CONTENT_TYPE: request.headers['content-type'],
+        HTTP_CONTENT_ENCODING: request.headers['content-encoding'],
+        REMOTE_USER: 'bot',
+        REMOTE_ADDR: '127.0.0.1',
+      },
+    });
+    request.pipe(child.stdin);
+    child.stdout.setEncoding('latin1');
+    let text = '';
+    child.stdout.on('data', (chunk: string) => {
+      text += chunk;
+    });
+    child.on('close', () => {
+      const end = text.indexOf('\r\n\r\n');
+      for (const line of text.slice(0, end).split('\r\n')) {
+        const [name = '', value = ''] = line.split(': ');
+        if (name === 'Status') response.statusCode = Number.parseInt(value, 10);
+        else response.setHeader(name, value);
+      }
+      response.end(Buffer.from(text.slice(end + 4), 'latin1'));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : undefined;
+  try {
+    const url = `http://bot:${encodeURIComponent(TOKEN)}@127.0.0.1:${port}/sites.git`;
+    const repo = await openSitesRepo({ url, cacheDir: join(dir, 'cache') });
+    const { revision } = await repo.commit({
+      site: 'acme',
+      edit: () => 'x: 1\n',
+      subject: 'Change acme',
+      author: { name: 'Ada', email: 'ada@example.test' },
+      trailers: {},
+    });
+    expect(execFileSync('git', ['-C', bare, 'rev-parse', 'main'], { encoding: 'utf8' }).trim()).toBe(
+      revision,
+    );
+    expect(seen.some((text) => text.includes('remote-http'))).toBe(true);
+    accepted = 'Basic none';
+    const failure = await repo.head().catch((error: Error) => error);
+    expect(failure).toBeInstanceOf(Error);
+    const secrets = [TOKEN, encodeURIComponent(TOKEN)];
+    const config = readFileSync(join(dir, 'cache', 'sites.git', 'config'), 'utf8');
+    const said = `${(failure as Error).message} ${String((failure as Error).cause)}`;
+    for (const secret of secrets)
+      for (const text of [...seen, config, said]) expect(text).not.toContain(secret);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});

@@ -1,0 +1,156 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { initSitesRepo } from '../../../sites/repo/mirror.ts';
+import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
+
+const HOOKS = [
+  'reference-transaction',
+  'post-update',
+  'pre-receive',
+  'update',
+  'post-receive',
+  'pre-auto-gc',
+];
+const author = { name: 'Ada', email: 'ada@example.test' };
+const edit = { site: 'acme', edit: () => 'x: 1\n', subject: 'Add acme', author, trailers: {} };
+
+let home: string;
+let marks: string;
+let bare: string;
+let number = 0;
+/** A hook leaves a file when it runs. */
+async function writeHooks(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const script = `#!/bin/sh\ntouch '${marks}'/$(basename "$0")\n`;
+  for (const name of HOOKS) await writeFile(join(folder, name), script, { mode: 0o755 });
+}
+const hasRun = () => HOOKS.filter((name) => existsSync(join(marks, name)));
+/** git without the hostile settings. */
+const plain = (...args: string[]) =>
+  execFileSync('git', args, {
+    env: { PATH: process.env.PATH, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' },
+    encoding: 'utf8',
+  });
+const open = (url: string, options: { gitConfig?: string } = {}) =>
+  openSitesRepo({ url, cacheDir: join(home, `cache-${number}`), ...options });
+
+const before = { ...process.env };
+beforeAll(async () => {
+  home = await mkdtemp(join(tmpdir(), 'tagyard-git-'));
+  marks = join(home, 'marks');
+  await mkdir(marks);
+  await writeHooks(join(home, 'hooks'));
+  await writeHooks(join(home, 'template', 'hooks'));
+  const settings = [
+    '[safe]\nbareRepository = explicit',
+    `[core]\nhooksPath = ${join(home, 'hooks')}\nlogAllRefUpdates = always`,
+    `[init]\ntemplateDir = ${join(home, 'template')}\ndefaultBranch = other`,
+    '[protocol]\nallow = never',
+    '[url "https://elsewhere.example/"]\ninsteadOf = file:',
+  ];
+  await writeFile(join(home, '.gitconfig'), settings.join('\n'));
+  // The process that starts git inherits these. A hook of others that calls Tagyard has the second one.
+  Object.assign(process.env, {
+    HOME: home,
+    GIT_DIR: join(home, 'elsewhere'),
+    GIT_TEMPLATE_DIR: join(home, 'template'),
+  });
+});
+afterAll(async () => {
+  process.env = before;
+  await rm(home, { recursive: true, force: true });
+});
+beforeEach(async () => {
+  number += 1;
+  bare = join(home, `sites-${number}.git`);
+  await rm(marks, { recursive: true });
+  await mkdir(marks);
+});
+
+describe.each([
+  ['local', (at: string) => at],
+  ['remote', (at: string) => pathToFileURL(at).href],
+])('a %s sites repository', (_kind, urlOf) => {
+  test('is read and written whatever the settings of the user and the environment are', async () => {
+    await initSitesRepo(bare);
+    expect(existsSync(join(bare, 'hooks', 'update'))).toBe(false);
+    const repo = await open(urlOf(bare));
+    const { revision } = await repo.commit(edit);
+    expect(await repo.head()).toBe(revision);
+    expect(plain('-C', bare, 'rev-parse', 'main').trim()).toBe(revision);
+    expect(hasRun()).toEqual([]);
+  });
+
+  test('can use SHA-256', async () => {
+    plain('init', '-q', '--bare', '--initial-branch=main', '--object-format=sha256', bare);
+    const repo = await open(urlOf(bare));
+    const { revision } = await repo.commit(edit);
+    expect(revision).toMatch(/^[0-9a-f]{64}$/);
+    const next = await open(urlOf(bare));
+    expect(await next.head()).toBe(revision);
+    expect(await next.read(revision)).toMatchObject([{ site: 'acme', text: 'x: 1\n' }]);
+    expect(await next.history('acme')).toMatchObject([{ revision }]);
+  });
+});
+
+test('no hook of a local sites repository runs', async () => {
+  await initSitesRepo(bare);
+  await writeHooks(join(bare, 'hooks'));
+  await (await open(bare)).commit(edit);
+  plain('-C', bare, 'config', 'core.hooksPath', join(home, 'hooks'));
+  const repo = await open(bare);
+  await repo.commit({ ...edit, edit: () => 'x: 2\n' });
+  expect(hasRun()).toEqual([]);
+  // The hooks would run: an unprotected push runs them.
+  const clone = join(home, `clone-${number}`);
+  plain('clone', '-q', bare, clone);
+  plain(
+    '-C',
+    clone,
+    '-c',
+    'user.name=A',
+    '-c',
+    'user.email=a@example.test',
+    'commit',
+    '-qm',
+    'x',
+    '--allow-empty',
+  );
+  plain('-C', clone, 'push', '-q');
+  expect(hasRun()).toContain('post-receive');
+});
+
+test('a mirror is kept if the remote’s object format changes, and the error says what to do', async () => {
+  await initSitesRepo(bare);
+  const url = pathToFileURL(bare).href;
+  const repo = await open(url);
+  const { revision } = await repo.commit(edit);
+  await rm(bare, { recursive: true });
+  plain('init', '-q', '--bare', '--initial-branch=main', '--object-format=sha256', bare);
+  await (await open(bare)).commit(edit);
+  await expect(repo.head()).rejects.toThrow(
+    /now uses sha256, its mirror sha1: stop this process and delete .*sites\.git/,
+  );
+  expect(await repo.fetched()).toBe(revision);
+});
+
+test('a file of the operator’s own settings is used, and must exist', async () => {
+  await initSitesRepo(bare);
+  const gitConfig = join(home, 'own.gitconfig');
+  await expect(open(bare, { gitConfig })).rejects.toThrow(
+    /SITES_REPO_GIT_CONFIG: .*own\.gitconfig can’t be read/,
+  );
+  const url = `https://sites.example/${number}.git`;
+  await writeFile(
+    gitConfig,
+    `[url "${pathToFileURL(bare).href}"]\ninsteadOf = ${url}\n[safe]\nbareRepository = explicit`,
+  );
+  const repo = await open(url, { gitConfig });
+  const { revision } = await repo.commit(edit);
+  expect(plain('-C', bare, 'rev-parse', 'main').trim()).toBe(revision);
+});
