@@ -13,12 +13,12 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
   [
     'the order of the health checks, and the comma in their header',
     'Health',
-    ['test/sites/demo/tag-server.test.ts'],
+    ['test/sites/local/demo/tag-server.test.ts'],
   ],
   [
     'the fetch at the start has no time limit',
     'Start and run',
-    ['test/sites/demo/tag-server-process.daemon.test.ts'],
+    ['test/sites/local/demo/tag-server-process.daemon.test.ts'],
   ],
   [
     'GOOGLE_APPLICATION_CREDENTIALS',
@@ -28,15 +28,15 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
   [
     'cookies with `domain: auto`',
     'Paths',
-    ['test/browser/auto-cookies.test.ts', 'test/sites/demo/tag-server.test.ts'],
+    ['test/browser/auto-cookies.test.ts', 'test/sites/local/demo/tag-server.test.ts'],
   ],
   [
     'names by DNS, and by the hosts file only where DNS has nothing',
     'Start and run',
-    ['test/integration/containers/preview.test.ts', 'test/sites/demo/lookup.test.ts'],
+    ['test/integration/containers/preview.test.ts', 'test/sites/local/demo/lookup.test.ts'],
   ],
-  ['the tag serving path', 'Paths', ['test/sites/demo/tag-server.test.ts']],
-  ['drafts of a container', 'Preview server', ['test/sites/demo/tag-server.test.ts']],
+  ['the tag serving path', 'Paths', ['test/sites/local/demo/tag-server.test.ts']],
+  ['drafts of a container', 'Preview server', ['test/sites/local/demo/tag-server.test.ts']],
   [
     'paths that a client claims by a prefix',
     'Paths',
@@ -45,7 +45,7 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
   [
     'where hits go',
     'Web container script',
-    ['test/browser/contacted-hosts.test.ts', 'test/sites/demo/vendor.test.ts'],
+    ['test/browser/contacted-hosts.test.ts', 'test/sites/local/demo/vendor.test.ts'],
   ],
   [
     'hits go through a service worker of the server container',
@@ -55,7 +55,7 @@ const SOURCED: readonly (readonly [fact: string, heading: string, files: readonl
   [
     'KV shows writes late, also where a key was absent; a key takes one write a second',
     'Cloudflare Workers',
-    ['test/gitops/embedded/cloudflare/kv/delayed.test.ts', 'test/gitops/embedded/cloudflare/kv/kv.test.ts'],
+    ['test/sites/local/cloudflare/kv/delayed.test.ts', 'test/sites/local/cloudflare/kv/kv.test.ts'],
   ],
   [
     'a wildcard route, and the foreign hosts that it catches',

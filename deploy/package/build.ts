@@ -25,7 +25,7 @@ const DIST = join(ROOT, 'dist');
 /** Files beside the code, which reads them at run time by their path. */
 const ASSETS = [
   'gitops/**/*.hbs',
-  'sites/demo/**/*.{hbs,css,js}',
+  'sites/local/demo/**/*.{hbs,css,js}',
   // The types of `tagyard/client`. The compiler copies no declarations.
   'gitops/clients/generated/management-api.d.ts',
 ];

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { LRUCache } from 'lru-cache';
+import { openPolicyAuthority } from '../../sites/local/policy-authority.ts';
 import { policyTokens } from '../../sites/manifest/policy/policy-token.ts';
 import { identitiesIn } from '../../sites/manifest/secrets.ts';
 import type { FollowedDestination } from '../appliers/followed-destination.ts';
@@ -13,7 +14,6 @@ import { type Certificates, combineCertificates } from '../certificates/contract
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import { type DnsLookup, dnsLookup } from '../clients/dns-lookup.ts';
 import type { InstanceDocument } from '../delivery/documents.ts';
-import { openPolicyAuthority } from '../embedded/policy-authority.ts';
 import type { ClusterEnv } from '../env.ts';
 import { acmeService, operatorFiles } from './certificates.ts';
 import type { ClusterOptions } from './contract.ts';

@@ -1,9 +1,12 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { insidePolicyName, insidePreviewName } from '../../base/ownership.ts';
+import { openInsideCas } from '../../sites/local/inside-cas.ts';
+import { ensureLocalCa, type LocalCa } from '../../sites/local/local-ca.ts';
 import { policyTokens } from '../../sites/manifest/policy/policy-token.ts';
 import { identitiesIn } from '../../sites/manifest/secrets.ts';
 import { Slots } from '../../sites/manifest/slots.ts';
+import { processRuntime } from '../appliers/containers/process/runtime.ts';
 import { Recycling } from '../appliers/containers/recycling.ts';
 import { certificatesByMode } from '../appliers/proxy/certificates.ts';
 import { cloudflareRanges } from '../appliers/proxy/cloudflare-ranges.ts';
@@ -14,9 +17,6 @@ import { OperatorFiles } from '../certificates/operator-files.ts';
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import { dockerBridgeGateway, dockerEngine } from '../clients/docker.ts';
 import { ContainerLogs } from '../container-logs/container-logs.ts';
-import { openInsideCas } from '../embedded/inside-cas.ts';
-import { ensureLocalCa, type LocalCa } from '../embedded/local-ca.ts';
-import { processRuntime } from '../embedded/process-runtime.ts';
 import type { MachineEnv } from '../env.ts';
 import { acmeService, operatorFiles } from './certificates.ts';
 import type { HostOptions } from './contract.ts';
@@ -27,7 +27,7 @@ const DNS_TIMEOUT_MS = 3_000;
 
 const PROXY_DRIVERS = {
   nginx: async () => (await import('../appliers/proxy/nginx/backend.ts')).nginxBackend,
-  embedded: async () => (await import('../embedded/proxy/backend.ts')).embeddedBackend,
+  embedded: async () => (await import('../appliers/proxy/embedded/backend.ts')).embeddedBackend,
 };
 
 /** What the factories of a machine's appliers can use. `stack` closes it. */

@@ -15,7 +15,7 @@ export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly 
     { number: 3, rooms: ['gitops/desired/**', 'gitops/container-logs/**'] },
     { number: 9, rooms: ['gitops/appliers/index.ts'] },
     { number: 4, rooms: ['gitops/appliers/**'] },
-    { number: 5, rooms: ['gitops/certificates/**', 'gitops/host-report/**', 'gitops/embedded/**'] },
+    { number: 5, rooms: ['gitops/certificates/**', 'gitops/host-report/**', 'sites/local/**'] },
     { number: 5, rooms: ['gitops/gateway/**'] },
     { number: 6, rooms: ['gitops/pass/**'] },
     { number: 7, rooms: ['gitops/loop/**'] },

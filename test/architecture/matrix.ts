@@ -139,7 +139,7 @@ export const MATRIX: readonly Row[] = [
     never: ROOTS,
   },
   {
-    from: 'gitops/embedded/cloudflare/main.ts',
+    from: 'sites/local/cloudflare/main.ts',
     may: ['gitops/**', 'edge/host.ts', 'plugins/document.ts', ...ANY_PACKAGE],
     never: ROOTS,
     because: 'on one machine the emulator starts the edge: the worker reads the KV of the emulator',
@@ -148,7 +148,7 @@ export const MATRIX: readonly Row[] = [
     from: '{gitops/cli.ts,gitops/cli/**}',
     may: [
       'gitops/**',
-      'sites/demo/**',
+      'sites/local/demo/**',
       'plugins/document.ts',
       'edge/kit/render.ts',
       VERIFICATION,

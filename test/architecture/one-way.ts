@@ -11,7 +11,7 @@ const ONE_WAY: readonly { readonly thing: string; readonly target: string; reado
   {
     thing: 'a server',
     target: 'npm/fastify',
-    only: '{gitops/http/app.ts,management/{app,http/request-log}.ts,gitops/embedded/**,sites/**}',
+    only: '{gitops/http/app.ts,management/{app,http/request-log}.ts,sites/local/**,sites/**}',
   },
   { thing: 'a browser', target: 'npm/playwright-core', only: 'test/**' },
 ];

@@ -3,7 +3,7 @@ import fastify, { type FastifyInstance } from 'fastify';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { renderSnippet } from '../../plugins/custom_loader/snippet.ts';
-import { buildShop } from '../../sites/demo/shop/app.ts';
+import { buildShop } from '../../sites/local/demo/shop/app.ts';
 import { launchChromium, startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { buildVendor } from '../../sites/demo/vendor/app.ts';
-import { buildGateway } from '../../sites/demo/vendor/gateway.ts';
+import { buildVendor } from '../../sites/local/demo/vendor/app.ts';
+import { buildGateway } from '../../sites/local/demo/vendor/gateway.ts';
 import { EMULATOR_TOKEN, startEmulator, type TestEmulator } from '../support/cloudflare/emulator.ts';
 import { type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudflare/faulty.ts';
 import { testWith } from '../support/components.ts';

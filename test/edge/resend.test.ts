@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { RequestRecord } from '../../edge/logs/request-record.ts';
-import { type Egress, startEgress } from '../../gitops/embedded/egress.ts';
+import { type Egress, startEgress } from '../../sites/local/egress.ts';
 import { HOP_SECRET, type Sending, type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 import { eventually } from '../support/eventually.ts';
 

@@ -16,7 +16,7 @@ const LIST = `import { registerHooks } from 'node:module';
 
 test.each([
   ['management/app.ts', 'fastify', ['undici', '@duckdb/node-api', 'miniflare', 'nodemailer', 'handlebars']],
-  ['sites/demo/shop/app.ts', 'fastify', ['undici']],
+  ['sites/local/demo/shop/app.ts', 'fastify', ['undici']],
   ['sites/repo/git/git-process.ts', 'p-limit', ['execa']],
   ['gitops/clients/kubernetes/client.ts', 'zod', ['undici', '@kubernetes/client-node']],
 ])('%s loads a large package only where it is used', async (entry, needed, unloaded) => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { edgeStore, namespaceTitle, PROFILES } from '../../gitops/appliers/edge/store.ts';
-import { ensureNamespace } from '../../gitops/embedded/cloudflare/api/state.ts';
-import { sqliteKvStore } from '../../gitops/embedded/cloudflare/kv/store.ts';
+import { ensureNamespace } from '../../sites/local/cloudflare/api/state.ts';
+import { sqliteKvStore } from '../../sites/local/cloudflare/kv/store.ts';
 import { EMULATOR_SCRIPT, startEmulator } from '../support/cloudflare/emulator.ts';
 import { creation, World } from '../support/management/world.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { buildShop, type ShopSite } from '../../sites/demo/shop/app.ts';
+import { buildShop, type ShopSite } from '../../sites/local/demo/shop/app.ts';
 
 const EDGE = 'http://shop.tagyard.localhost:8787';
 const SNIPPET = `<script src="${EDGE}/l/lt_a.js"></script>`;

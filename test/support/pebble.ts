@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import getPort from 'get-port';
-import { ensureLocalCa } from '../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa } from '../../sites/local/local-ca.ts';
 import { PATH_WITH_SBIN } from './components.ts';
 import { eventually } from './eventually.ts';
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import { TAG_SERVER_ENTRY } from '../../sites/demo/tag-server/entry.ts';
+import { TAG_SERVER_ENTRY } from '../../sites/local/demo/tag-server/entry.ts';
 import type { EndedRole, StartedRole } from '../conform/tag-server/target.ts';
 
 /** A process of the stand-in on a free loopback port. It gets only `HOST`, `PORT` and `env`. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { optionalText } from '../../../base/env-values.ts';
 import { siblingUrl } from '../../../base/runtime/sibling.ts';
 
-const STAND_IN = fileURLToPath(siblingUrl('../../../sites/demo/tag-server/main', import.meta.url));
+const STAND_IN = fileURLToPath(siblingUrl('../../../sites/local/demo/tag-server/main', import.meta.url));
 
 /** The containers' part of the environment; `.env.example` explains each variable. */
 export const containersSettings = z.object({

@@ -1,4 +1,4 @@
-import type { Account } from '../../embedded/issuer/pages.ts';
+import type { Account } from '../../../sites/local/issuer/pages.ts';
 import { DEMO_OWNER, DEMO_VIEWER, OPERATOR } from '../instance/issuer.ts';
 
 /** The accounts of an embedded instance, in the order of their buttons. */

@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import { Thread } from '../../../sites/local/thread.ts';
 import {
   type ProcessEnd,
   type ReadyMessage,
   type Supervisable,
   type Supervised,
   supervise,
-} from '../../embedded/supervisor.ts';
-import { Thread } from '../../embedded/thread.ts';
+} from '../../appliers/containers/process/supervisor.ts';
 import { CliError } from '../output/cli-error.ts';
 
 export interface ChildSpec {

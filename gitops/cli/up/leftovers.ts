@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
+import { endOrphans } from '../../../sites/local/cloudflare/orphans.ts';
 import { stopNginx } from '../../appliers/proxy/nginx/process.ts';
-import { endOrphans } from '../../embedded/cloudflare/orphans.ts';
 import type { Home } from '../instance/home.ts';
 
 /** The instance's child processes. `script` distinguishes a child from another process that got its pid. */

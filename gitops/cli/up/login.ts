@@ -1,4 +1,4 @@
-import type { ProviderOptions } from '../../embedded/issuer/provider.ts';
+import type { ProviderOptions } from '../../../sites/local/issuer/provider.ts';
 import { AUDIENCE, issuerOf, LOGIN_CLIENT, signingKeyOf } from '../instance/issuer.ts';
 import { LOGIN_ACCOUNTS } from './accounts.ts';
 import type { Setup } from './parts.ts';

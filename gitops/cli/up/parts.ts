@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { siblingUrl } from '../../../base/runtime/sibling.ts';
-import { TAG_SERVER_ENTRY } from '../../../sites/demo/tag-server/entry.ts';
+import { TAG_SERVER_ENTRY } from '../../../sites/local/demo/tag-server/entry.ts';
 import type { Home, Instance } from '../instance/home.ts';
 import { AUDIENCE, issuerOf, LOGIN_CLIENT, OPERATOR } from '../instance/issuer.ts';
 import { LOGIN_ACCOUNTS } from './accounts.ts';
@@ -41,7 +41,7 @@ function part(setup: Setup, name: string, script: string, env: Record<string, st
 /** The embedded Cloudflare: its API and the worker. */
 export function edgePart(setup: Setup): ChildSpec {
   const { home, instance, ports, env, caFile } = setup;
-  const edge = part(setup, 'edge', 'gitops/embedded/cloudflare/main', {
+  const edge = part(setup, 'edge', 'sites/local/cloudflare/main', {
     EDGE_PORT: String(ports.edge),
     CLOUDFLARE_PORT: String(ports.cloudflare),
     EDGE_STATE_DIR: home.at('edge'),

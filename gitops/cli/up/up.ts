@@ -3,11 +3,11 @@ import { styleText } from 'node:util';
 import { writeDurably } from '../../../base/durable.ts';
 import { acquireLock, LockHeldError } from '../../../base/lock.ts';
 import { howToInstall, missingPackages } from '../../../base/runtime/optional.ts';
-import { processImageId } from '../../../sites/demo/process-image.ts';
+import { processImageId } from '../../../sites/local/demo/process-image.ts';
+import { serveIssuer } from '../../../sites/local/issuer/server.ts';
+import { ensureLocalCa } from '../../../sites/local/local-ca.ts';
 import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { dockerBridgeGateway } from '../../clients/docker.ts';
-import { serveIssuer } from '../../embedded/issuer/server.ts';
-import { ensureLocalCa } from '../../embedded/local-ca.ts';
 import { Home } from '../instance/home.ts';
 import { removeRun, writeRun } from '../instance/run-file.ts';
 import type { Run } from '../instance/run-schema.ts';
@@ -152,7 +152,7 @@ async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
 /** The shop and the stand-in for Google's servers. A process of their own would take the memory of a second Node. */
 async function startDemo({ ports, demoSiteFile }: Setup, stack: AsyncDisposableStack): Promise<void> {
   // Loaded here, while the other processes start.
-  const { serveDemo } = await import('../../../sites/demo/servers.ts');
+  const { serveDemo } = await import('../../../sites/local/demo/servers.ts');
   const addresses = { shopPort: ports.shop, vendorPort: ports.vendor };
   const demo = await serveDemo({ ...addresses, siteFile: demoSiteFile }).catch((cause: Error) => {
     throw new CliError(`the demo could not start: ${cause.message}`, { cause });
@@ -178,7 +178,7 @@ async function settleSites(setup: Setup) {
 
 async function tagServerImage(inDocker: boolean): Promise<string> {
   if (!inDocker) return await processImageId();
-  const { buildDemoImage } = await import('../../../sites/demo/image.ts');
+  const { buildDemoImage } = await import('../../../sites/local/demo/image.ts');
   return await buildDemoImage();
 }
 

@@ -1,4 +1,4 @@
-/** Google's scripts: the real ones, or the stand-ins of `sites/demo/vendor`. */
+/** Google's scripts: the real ones, or the stand-ins of `sites/local/demo/vendor`. */
 export interface GoogleTarget {
   /** `https://www.googletagmanager.com`. */
   readonly tagManager: URL;

@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createProxyServer } from 'httpxy';
-import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa } from '../../../sites/local/local-ca.ts';
 import { startTlsFront } from '../../support/proxy/tls-front.ts';
 import type { HandedOver } from '../tag-server/target.ts';
 

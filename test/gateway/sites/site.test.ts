@@ -7,7 +7,7 @@ import { parseDocument } from 'yaml';
 import { z } from 'zod';
 import { freePort } from '../../../base/free-port.ts';
 import { ARRIVAL_PATH } from '../../../gitops/appliers/proxy/policy.ts';
-import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa, type LocalCa } from '../../../sites/local/local-ca.ts';
 import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { EMULATOR_ZONE, startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
 import { describeWith } from '../../support/components.ts';

@@ -7,7 +7,7 @@ import { TerminalError } from '../../../base/errors.ts';
 import type { CertificatePaths } from '../../../gitops/appliers/proxy/certificates.ts';
 import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
 import type { DesiredState } from '../../../gitops/desired/desired-state.ts';
-import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa, type LocalCa } from '../../../sites/local/local-ca.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 const HOST = 'a.example.net';

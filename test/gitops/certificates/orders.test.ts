@@ -10,7 +10,7 @@ import { Orders, type OrdersDeps } from '../../../gitops/certificates/orders.ts'
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
 import { type Acme, acmeAccount, type Issued } from '../../../gitops/clients/acme.ts';
 import { AcmeError, readRetryAfter } from '../../../gitops/clients/acme-errors.ts';
-import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa, type LocalCa } from '../../../sites/local/local-ca.ts';
 
 const HOUR = 3_600_000;
 const NO_WAIT = () => undefined;

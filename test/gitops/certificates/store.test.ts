@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
 import type { Issued } from '../../../gitops/clients/acme.ts';
-import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa, type LocalCa } from '../../../sites/local/local-ca.ts';
 
 const HOST = 'a.example';
 

@@ -10,8 +10,8 @@ import { startUpstream, type Upstream } from '../../../edge/kit/upstream.ts';
 import { Home } from '../../../gitops/cli/instance/home.ts';
 import type { Run } from '../../../gitops/cli/instance/run-schema.ts';
 import { program } from '../../../gitops/cli/program.ts';
-import { accountId, openState } from '../../../gitops/embedded/cloudflare/api/state.ts';
-import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
+import { accountId, openState } from '../../../sites/local/cloudflare/api/state.ts';
+import { API_PREFIX, buildEmulator } from '../../../sites/local/cloudflare/emulator.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon, SECRET } from '../../support/gitops/memory-daemon.ts';
 

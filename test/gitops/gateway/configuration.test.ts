@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { formatReport, readReport } from '../../../gitops/delivery/report.ts';
 import { type Delivered, deliverySecret, readDelivered } from '../../../gitops/delivery/secrets.ts';
-import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { configurationOf } from '../../../gitops/gateway/configuration.ts';
+import { ensureLocalCa } from '../../../sites/local/local-ca.ts';
 import { selfSigned } from '../../support/tls/self-signed.ts';
 
 const HOP = { current: 'hop-secret-of-the-tests-0123456789' };

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { createSecureContext, createServer } from 'node:tls';
 import getPort from 'get-port';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { checkEdgeNames } from '../../../gitops/host-report/edge-names.ts';
+import { ensureLocalCa } from '../../../sites/local/local-ca.ts';
 import { startEmulator, type TestEmulator } from '../../support/cloudflare/emulator.ts';
 
 const COVERED = 'shop.eu.example.net';

@@ -6,9 +6,9 @@ import { generateIdentity } from 'age-encryption';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
 import { instanceDocument } from '../../../gitops/delivery/documents.ts';
-import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { readEnv } from '../../../gitops/env.ts';
 import { addressesOf, gatewaySource } from '../../../gitops/host/gateway-source.ts';
+import { ensureLocalCa } from '../../../sites/local/local-ca.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 

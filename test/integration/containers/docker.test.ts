@@ -16,7 +16,7 @@ import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtim
 import { READER } from '../../../gitops/appliers/containers/docker-spec.ts';
 import { KeyFiles } from '../../../gitops/appliers/containers/key-files.ts';
 import { dockerBridgeGateway, isDockerUsable } from '../../../gitops/clients/docker.ts';
-import { buildDemoImage } from '../../../sites/demo/image.ts';
+import { buildDemoImage } from '../../../sites/local/demo/image.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { Secret } from '../../../sites/manifest/secrets.ts';
 import { Slots } from '../../../sites/manifest/slots.ts';

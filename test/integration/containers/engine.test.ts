@@ -8,7 +8,7 @@ import { dockerRuntime } from '../../../gitops/appliers/containers/docker-runtim
 import type { Runtime } from '../../../gitops/appliers/containers/runtime.ts';
 import { dockerBridgeGateway } from '../../../gitops/clients/docker.ts';
 import { checkDockerBridge } from '../../../gitops/host-report/part-checks.ts';
-import { buildDemoImage } from '../../../sites/demo/image.ts';
+import { buildDemoImage } from '../../../sites/local/demo/image.ts';
 import { encryptSecret } from '../../../sites/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';
 import { startImageRegistry } from '../../support/containers/image-registry.ts';

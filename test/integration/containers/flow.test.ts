@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { execa } from 'execa';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildShop } from '../../../sites/demo/shop/app.ts';
+import { buildShop } from '../../../sites/local/demo/shop/app.ts';
 import { launchChromium } from '../../support/browser/chromium.ts';
 import { describeWith, testWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';

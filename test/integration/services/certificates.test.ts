@@ -4,8 +4,8 @@ import { basename, join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterEach, expect, test } from 'vitest';
 import type { ProxyBackend, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
+import { embeddedBackend } from '../../../gitops/appliers/proxy/embedded/backend.ts';
 import { nginxBackend } from '../../../gitops/appliers/proxy/nginx/backend.ts';
-import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
 import { describeWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';
 import {

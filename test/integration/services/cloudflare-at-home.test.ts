@@ -13,6 +13,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { freePort } from '../../../base/free-port.ts';
+import { supervise } from '../../../gitops/appliers/containers/process/supervisor.ts';
 import type { Applier } from '../../../gitops/appliers/contract.ts';
 import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../gitops/appliers/dns/cloudflare.ts';
@@ -20,13 +21,12 @@ import { kvApplier } from '../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../gitops/appliers/edge/route.ts';
 import { edgeStore } from '../../../gitops/appliers/edge/store.ts';
 import { cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
-import { supervise } from '../../../gitops/embedded/supervisor.ts';
-import { Thread } from '../../../gitops/embedded/thread.ts';
+import { Thread } from '../../../sites/local/thread.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
-const MAIN = fileURLToPath(new URL('../../../gitops/embedded/cloudflare/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../sites/local/cloudflare/main.ts', import.meta.url));
 const TLS = new URL('../../support/tls/', import.meta.url);
 const ready = z.object({
   type: z.literal('ready'),

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
 import { renderSnippets } from '../../../management/snippets/index.ts';
+import { ensureLocalCa, type LocalCa } from '../../../sites/local/local-ca.ts';
 import { describeWith } from '../../support/components.ts';
 import {
   FORWARDERS,

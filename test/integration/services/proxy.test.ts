@@ -1,5 +1,5 @@
+import { embeddedBackend } from '../../../gitops/appliers/proxy/embedded/backend.ts';
 import { nginxBackend } from '../../../gitops/appliers/proxy/nginx/backend.ts';
-import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
 import { describeWith } from '../../support/components.ts';
 import { proxyBehaviour } from '../../support/proxy/behaviour.ts';
 import { NGINX_SETTINGS } from '../../support/proxy/nginx.ts';

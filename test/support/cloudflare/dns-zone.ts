@@ -1,6 +1,6 @@
 import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
 import { cloudflareDns } from '../../../gitops/appliers/dns/cloudflare.ts';
-import { zoneResolver } from '../../../gitops/embedded/cloudflare/dns/resolver.ts';
+import { zoneResolver } from '../../../sites/local/cloudflare/dns/resolver.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { loadedManifest } from '../manifest.ts';
 import type { CloudflareWorld } from './world.ts';

@@ -1,17 +1,17 @@
 import { type Clock, systemClock } from '../../../base/clock.ts';
 import { type CloudflareOptions, cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
-import type { EmulatorDeps } from '../../../gitops/embedded/cloudflare/api/context.ts';
-import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
+import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
+import type { EmulatorDeps } from '../../../sites/local/cloudflare/api/context.ts';
+import { type ApiLimits, REAL_LIMITS } from '../../../sites/local/cloudflare/api/limits.ts';
 import {
   accountId,
   ensureNamespace,
   ensureZone,
   openState,
-} from '../../../gitops/embedded/cloudflare/api/state.ts';
-import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
-import { delayedKv } from '../../../gitops/embedded/cloudflare/kv/delayed.ts';
-import { sqliteKvStore } from '../../../gitops/embedded/cloudflare/kv/store.ts';
-import { KV_NAMESPACES, type KvNamespace } from '../../../plugins/document.ts';
+} from '../../../sites/local/cloudflare/api/state.ts';
+import { API_PREFIX, buildEmulator } from '../../../sites/local/cloudflare/emulator.ts';
+import { delayedKv } from '../../../sites/local/cloudflare/kv/delayed.ts';
+import { sqliteKvStore } from '../../../sites/local/cloudflare/kv/store.ts';
 import { missing, REFERENCE } from '../components.ts';
 import { type Exchange, openapiValidator } from '../openapi.ts';
 import { CLOUDFLARE_OVERLAY } from './overlay.ts';

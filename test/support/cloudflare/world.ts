@@ -1,5 +1,5 @@
 import { edgeStore } from '../../../gitops/appliers/edge/store.ts';
-import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
+import { type ApiLimits, REAL_LIMITS } from '../../../sites/local/cloudflare/api/limits.ts';
 import { fakeClock } from '../fake-clock.ts';
 import { EMULATOR_SCRIPT, startEmulator } from './emulator.ts';
 import { startFaultyCloudflare } from './faulty.ts';

@@ -16,12 +16,12 @@ import { parseRange } from '../../../gitops/appliers/network/ranges.ts';
 import { firewallNames } from '../../../gitops/appliers/network/rules.ts';
 import { proxyApplier } from '../../../gitops/appliers/proxy/applier.ts';
 import { certificatesByMode } from '../../../gitops/appliers/proxy/certificates.ts';
+import { embeddedBackend } from '../../../gitops/appliers/proxy/embedded/backend.ts';
 import { dockerBridgeGateway } from '../../../gitops/clients/docker.ts';
 import { dockerEvents } from '../../../gitops/clients/docker-events.ts';
-import { openInsideCas } from '../../../gitops/embedded/inside-cas.ts';
-import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
-import { embeddedBackend } from '../../../gitops/embedded/proxy/backend.ts';
 import { checkPreviewPath } from '../../../gitops/host-report/preview-path.ts';
+import { openInsideCas } from '../../../sites/local/inside-cas.ts';
+import { ensureLocalCa } from '../../../sites/local/local-ca.ts';
 import { Slots } from '../../../sites/manifest/slots.ts';
 import { loadedManifest } from '../manifest.ts';
 

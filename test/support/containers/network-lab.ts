@@ -8,7 +8,7 @@ import Docker from 'dockerode';
 import { execa } from 'execa';
 import { z } from 'zod';
 import { hostNameservers } from '../../../gitops/appliers/network/host-network.ts';
-import { buildDemoImage } from '../../../sites/demo/image.ts';
+import { buildDemoImage } from '../../../sites/local/demo/image.ts';
 import { PATH_WITH_SBIN } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import type { IsolatedHostRequest, IsolatedHostSettings } from './isolated-host.ts';

@@ -1,5 +1,5 @@
 import type Docker from 'dockerode';
-import { buildDemoImage } from '../../../sites/demo/image.ts';
+import { buildDemoImage } from '../../../sites/local/demo/image.ts';
 
 /**
  * The demo tag server's image, with a name of its own for this process. Disposing removes it and all containers of

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { expect } from 'vitest';
 import { z } from 'zod';
-import { type ApiLimits, REAL_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
+import { type ApiLimits, REAL_LIMITS } from '../../../sites/local/cloudflare/api/limits.ts';
 import { formatManifest } from '../../../sites/manifest/load.ts';
 import type { ManifestInput } from '../../../sites/manifest/schema.ts';
 import { encryptSecret } from '../../../sites/manifest/secrets.ts';

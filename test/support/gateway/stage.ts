@@ -11,7 +11,7 @@ import { openKubernetes } from '../../../gitops/clients/kubernetes/client.ts';
 import type { KubernetesClient } from '../../../gitops/clients/kubernetes/contract.ts';
 import type { InstanceDocument, SiteDocument } from '../../../gitops/delivery/documents.ts';
 import { type Delivered, deliverySecret } from '../../../gitops/delivery/secrets.ts';
-import { ensureLocalCa, type LocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa, type LocalCa } from '../../../sites/local/local-ca.ts';
 import { PATH_WITH_SBIN } from '../components.ts';
 import { eventually } from '../eventually.ts';
 import { Cluster } from '../kubernetes/cluster.ts';

@@ -1,7 +1,7 @@
 import getPort from 'get-port';
 import { exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
-import type { ProviderOptions } from '../../../gitops/embedded/issuer/provider.ts';
-import { serveIssuer } from '../../../gitops/embedded/issuer/server.ts';
+import type { ProviderOptions } from '../../../sites/local/issuer/provider.ts';
+import { serveIssuer } from '../../../sites/local/issuer/server.ts';
 
 export const LOGIN_CLIENT_ID = 'tagyard-management';
 const ACCOUNTS = ['owner', 'viewer', 'root'];

@@ -1,8 +1,8 @@
 import { Miniflare } from 'miniflare';
-import { accountId, openState } from '../../../gitops/embedded/cloudflare/api/state.ts';
-import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
 import { cloudflareObjects } from '../../../management/raw-objects/cloudflare.ts';
 import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts';
+import { accountId, openState } from '../../../sites/local/cloudflare/api/state.ts';
+import { API_PREFIX, buildEmulator } from '../../../sites/local/cloudflare/emulator.ts';
 
 const TOKEN = 'raw-logs-token';
 const BUCKET = 'tagyard-raw-logs';

@@ -8,7 +8,7 @@ import type { ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/prox
 import type { CertificateSource } from '../../../gitops/appliers/proxy/certificates.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { stopNginx } from '../../../gitops/appliers/proxy/nginx/process.ts';
-import { ensureLocalCa } from '../../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa } from '../../../sites/local/local-ca.ts';
 
 export const HOP_SECRET = 'hop-secret-of-the-tests-0123456789';
 export const IDENTITY: Identity = { instance: 'test', host: 'tag-1' };

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener } from 'node:http';
 import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createSecureContext } from 'node:tls';
-import type { LocalCa } from '../../../gitops/embedded/local-ca.ts';
+import type { LocalCa } from '../../../sites/local/local-ca.ts';
 
 export interface TlsFront {
   readonly port: number;

@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import getPort from 'get-port';
 import { RAW_LOG_BUCKET, startEdgeHost } from '../../../edge/host.ts';
-import { HOME_LIMITS } from '../../../gitops/embedded/cloudflare/api/limits.ts';
-import { accountId, openState } from '../../../gitops/embedded/cloudflare/api/state.ts';
-import { API_PREFIX, buildEmulator } from '../../../gitops/embedded/cloudflare/emulator.ts';
 import { openRawObjects } from '../../../management/raw-objects/open.ts';
 import type { RawObjects } from '../../../management/raw-objects/raw-objects.ts';
+import { HOME_LIMITS } from '../../../sites/local/cloudflare/api/limits.ts';
+import { accountId, openState } from '../../../sites/local/cloudflare/api/state.ts';
+import { API_PREFIX, buildEmulator } from '../../../sites/local/cloudflare/emulator.ts';
 import { VERSITYGW } from '../components.ts';
 import { eventually } from '../eventually.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { trustedCas } from '../../../../gitops/appliers/containers/trusted-cas.ts';
-import { openInsideCas } from '../../../../gitops/embedded/inside-cas.ts';
+import { openInsideCas } from '../../../../sites/local/inside-cas.ts';
 
 let directory: string;
 beforeEach(async () => {

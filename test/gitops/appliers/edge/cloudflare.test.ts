@@ -3,7 +3,7 @@ import { RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { kvApplier } from '../../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../../gitops/appliers/edge/route.ts';
 import { edgeStore, namespaceTitle, PROFILES } from '../../../../gitops/appliers/edge/store.ts';
-import { ensureNamespace } from '../../../../gitops/embedded/cloudflare/api/state.ts';
+import { ensureNamespace } from '../../../../sites/local/cloudflare/api/state.ts';
 import { edgeZone } from '../../../support/cloudflare/edge-zone.ts';
 import { EMULATOR_SCRIPT } from '../../../support/cloudflare/emulator.ts';
 import { type CloudflareWorld, cloudflareWorld } from '../../../support/cloudflare/world.ts';

@@ -10,7 +10,7 @@ import {
   isStillCurrent,
 } from '../../../../gitops/appliers/proxy/certificates.ts';
 import { CertificateStore } from '../../../../gitops/certificates/store.ts';
-import { ensureLocalCa, type LocalCa } from '../../../../gitops/embedded/local-ca.ts';
+import { ensureLocalCa, type LocalCa } from '../../../../sites/local/local-ca.ts';
 
 const WAITING = { host: 'a.example', tls: 'acme', files: null } as const;
 

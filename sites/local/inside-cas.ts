@@ -1,0 +1,70 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { writeDurably } from '../../base/durable.ts';
+import { fileStem } from '../../base/file-stem.ts';
+import type { CertificateSource } from '../../gitops/appliers/proxy/certificates.ts';
+import { ensureLocalCa, type LocalCa } from './local-ca.ts';
+
+/** Containers keep the CA until they are replaced. */
+const LIFE = { caDays: 7300, leafDays: 3650 };
+/** Milliseconds after which a name that isn't served counts as removed: a new name isn't served yet. */
+const ABSENT_MS = 86_400_000;
+
+/**
+ * The certificate authorities of the names in the sites' networks. Each name has an authority of its own, which can
+ * sign for no other name, because containers trust it for every connection.
+ */
+interface InsideCas extends CertificateSource {
+  /** Changes if the authorities are lost and made again: running containers still trust the old ones. */
+  readonly id: string;
+  /** The PEM file of a name's CA, which is created at the first call. */
+  caFileOf(name: string): Promise<string>;
+}
+
+export async function openInsideCas(
+  directory: string,
+  { now = () => new Date() }: { readonly now?: () => Date } = {},
+): Promise<InsideCas> {
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const id = await ensureId(join(directory, 'id'));
+  const opened = new Map<string, Promise<LocalCa>>();
+  const absentSince = new Map<string, number>();
+  const caOf = (name: string): Promise<LocalCa> => {
+    const stem = fileStem(name);
+    const ca = opened.get(stem) ?? ensureLocalCa(join(directory, stem), { now, ...LIFE, onlyName: name });
+    opened.set(stem, ca);
+    ca.catch(() => opened.delete(stem));
+    return ca;
+  };
+  return {
+    id,
+    caFileOf: async (name) => (await caOf(name)).caFile,
+    pathsFor: async (host) => await (await caOf(host)).pathsFor(host),
+    async retain(served) {
+      const kept = new Set(served.map(({ host }) => fileStem(host)));
+      const time = now().getTime();
+      for (const entry of await readdir(directory, { withFileTypes: true })) {
+        const { name } = entry;
+        if (!entry.isDirectory() || kept.has(name)) {
+          absentSince.delete(name);
+          continue;
+        }
+        const since = absentSince.get(name) ?? time;
+        absentSince.set(name, since);
+        if (time - since < ABSENT_MS) continue;
+        opened.delete(name);
+        absentSince.delete(name);
+        await rm(join(directory, name), { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+async function ensureId(file: string): Promise<string> {
+  const present = await readFile(file, 'utf8').catch(() => '');
+  if (/^[0-9a-f]{16}$/.test(present)) return present;
+  const id = randomBytes(8).toString('hex');
+  await writeDurably(file, id);
+  return id;
+}

@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ensureZone } from '../../../../../sites/local/cloudflare/api/state.ts';
+import {
+  EMULATOR_SCRIPT,
+  startEmulator,
+  type TestEmulator,
+} from '../../../../support/cloudflare/emulator.ts';
+
+let cloudflare: TestEmulator;
+beforeEach(async () => {
+  cloudflare = await startEmulator(); // with the zone example.net
+  for (const name of ['shop.example.net', 'other.example'])
+    ensureZone(cloudflare.db, name, new Date('2026-01-01T00:00:00Z'));
+});
+afterEach(() => cloudflare.close());
+
+const put = (domain: { hostname: string; zone_name?: string }) =>
+  cloudflare.call('PUT', `/accounts/${cloudflare.account}/workers/domains`, {
+    ...domain,
+    service: EMULATOR_SCRIPT,
+  });
+
+test.each([
+  ['the zone’s own name', { hostname: 'example.net' }, 'example.net'],
+  ['a name below the zone', { hostname: 'tags.example.net' }, 'example.net'],
+  ['the own name of a zone below another', { hostname: 'shop.example.net' }, 'shop.example.net'],
+  ['a name below two zones', { hostname: 'tags.shop.example.net' }, 'shop.example.net'],
+  [
+    'a name below two zones, with the name of the upper one',
+    { hostname: 'tags.shop.example.net', zone_name: 'example.net' },
+    'example.net',
+  ],
+  [
+    'a name below two zones, with the name of the lower one',
+    { hostname: 'tags.shop.example.net', zone_name: 'shop.example.net' },
+    'shop.example.net',
+  ],
+])(
+  'without a zone’s id, %s gets the zone that the request names, or else the nearest one',
+  async (_name, domain, zone) => {
+    expect(await put(domain)).toMatchObject({ status: 200, json: { result: { zone_name: zone } } });
+  },
+);
+
+test.each([
+  ['a name in no zone', { hostname: 'tags.example.org' }],
+  ['a name that only ends like a zone', { hostname: 'notexample.net' }],
+  ['a zone that the account doesn’t have', { hostname: 'tags.example.net', zone_name: 'example.org' }],
+  ['a zone that the name isn’t in', { hostname: 'tags.example.net', zone_name: 'other.example' }],
+])('refuses %s', async (_name, domain) => {
+  expect(await put(domain)).toMatchObject({ status: 400, json: { errors: [{ code: 100112 }] } });
+});
