@@ -1,8 +1,8 @@
 import type { z } from 'zod';
+import { gateway, objects, policyDeliveries, workloads } from '../kubernetes/applier/index.ts';
 import { containers } from './containers/index.ts';
 import { dns } from './dns/index.ts';
 import { kv, route } from './edge/index.ts';
-import { gateway, objects, policyDeliveries, workloads } from './kubernetes/index.ts';
 import { network } from './network/index.ts';
 import { policyScripts, proxy } from './proxy/index.ts';
 

@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import { RetryableError } from '../../base/errors.ts';
 import type { FollowedDestination } from '../appliers/followed-destination.ts';
-import { serviceAddress } from '../appliers/kubernetes/service-address.ts';
-import type { KubernetesClient } from '../clients/kubernetes/contract.ts';
 import type { ClusterEnv } from '../env.ts';
+import { serviceAddress } from '../kubernetes/applier/service-address.ts';
+import type { KubernetesClient } from '../kubernetes/client/contract.ts';
 
 /** Milliseconds in which an address must accept a connection to count as answering. */
 const CONNECT_TIMEOUT_MS = 3_000;

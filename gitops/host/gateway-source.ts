@@ -6,15 +6,15 @@ import { openPolicyAuthority } from '../../sites/local/policy-authority.ts';
 import { policyTokens } from '../../sites/manifest/policy/policy-token.ts';
 import { identitiesIn } from '../../sites/manifest/secrets.ts';
 import type { FollowedDestination } from '../appliers/followed-destination.ts';
-import type { GatewaySource } from '../appliers/kubernetes/cluster.ts';
 import { type CertificatePaths, certificatesByMode } from '../appliers/proxy/certificates.ts';
 import { cloudflareRanges } from '../appliers/proxy/cloudflare-ranges.ts';
 import { edgeUpstream } from '../appliers/proxy/driver.ts';
 import { type Certificates, combineCertificates } from '../certificates/contract.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import { type DnsLookup, dnsLookup } from '../clients/dns-lookup.ts';
-import type { InstanceDocument } from '../delivery/documents.ts';
 import type { ClusterEnv } from '../env.ts';
+import type { GatewaySource } from '../kubernetes/applier/cluster.ts';
+import type { InstanceDocument } from '../kubernetes/delivery/documents.ts';
 import { acmeService, operatorFiles } from './certificates.ts';
 import type { ClusterOptions } from './contract.ts';
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { FastifyBaseLogger } from 'fastify';
-import { openKubernetes } from '../clients/kubernetes/client.ts';
-import { Election } from '../clients/kubernetes/leader.ts';
 import type { Env } from '../env.ts';
 import { buildStandby } from '../http/app.ts';
+import { openKubernetes } from '../kubernetes/client/client.ts';
+import { Election } from '../kubernetes/client/leader.ts';
 import type { State } from '../loop/state.ts';
 
 /** The Lease's annotation with the last revision that a leader has read. */

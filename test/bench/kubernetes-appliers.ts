@@ -1,5 +1,5 @@
-import { openCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
-import { kubernetesSettings } from '../../gitops/appliers/kubernetes/settings.ts';
+import { openCluster } from '../../gitops/kubernetes/applier/cluster.ts';
+import { kubernetesSettings } from '../../gitops/kubernetes/applier/settings.ts';
 import { SiteRuns } from '../support/kubernetes/site-runs.ts';
 import { serveChild } from './kubernetes-child.ts';
 import { ADMITTED, IDENTITY, ORDINAL, siteOf } from './kubernetes-sites.ts';

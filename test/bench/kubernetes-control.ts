@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import pLimit from 'p-limit';
 import { Agent } from 'undici';
 import { z } from 'zod';
-import { addressOf, objectPath } from '../../gitops/clients/kubernetes/address.ts';
+import { addressOf, objectPath } from '../../gitops/kubernetes/client/address.ts';
 import { serveChild } from './kubernetes-child.ts';
 import { renderedSites, siteOf } from './kubernetes-sites.ts';
 

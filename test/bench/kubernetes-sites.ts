@@ -1,11 +1,11 @@
 import { contentHash } from '../../base/ownership.ts';
-import { clientObjects, footprintOf } from '../../gitops/appliers/kubernetes/objects/client.ts';
-import { initialReplicas } from '../../gitops/appliers/kubernetes/objects/scale.ts';
-import { secretRecord } from '../../gitops/appliers/kubernetes/objects/secret.ts';
-import type { ClusterSettings } from '../../gitops/appliers/kubernetes/objects/settings.ts';
-import { siteObjects } from '../../gitops/appliers/kubernetes/objects/site.ts';
-import { NO_SITE, withMark } from '../../gitops/appliers/kubernetes/state/mark.ts';
-import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
+import { clientObjects, footprintOf } from '../../gitops/kubernetes/applier/objects/client.ts';
+import { initialReplicas } from '../../gitops/kubernetes/applier/objects/scale.ts';
+import { secretRecord } from '../../gitops/kubernetes/applier/objects/secret.ts';
+import type { ClusterSettings } from '../../gitops/kubernetes/applier/objects/settings.ts';
+import { siteObjects } from '../../gitops/kubernetes/applier/objects/site.ts';
+import { NO_SITE, withMark } from '../../gitops/kubernetes/applier/state/mark.ts';
+import type { KubernetesObject } from '../../gitops/kubernetes/client/kinds.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { Secret } from '../../sites/manifest/secrets.ts';
 import { loadedManifest } from '../support/manifest.ts';

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
-import { deploymentState } from '../../gitops/appliers/kubernetes/state/deployment.ts';
-import { openKubernetes } from '../../gitops/clients/kubernetes/client.ts';
-import type { KubernetesObject } from '../../gitops/clients/kubernetes/kinds.ts';
+import { deploymentState } from '../../gitops/kubernetes/applier/state/deployment.ts';
+import { openKubernetes } from '../../gitops/kubernetes/client/client.ts';
+import type { KubernetesObject } from '../../gitops/kubernetes/client/kinds.ts';
 import { eventually } from '../support/eventually.ts';
 import { ACCOUNT, makeAccount } from '../support/kubernetes/account.ts';
 import type { ApiRequest } from '../support/kubernetes/audit-log.ts';

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { runningMaster, workersOf } from '../../gitops/appliers/proxy/nginx/process.ts';
-import { deliveryDigest, readReport } from '../../gitops/delivery/report.ts';
+import { deliveryDigest, readReport } from '../../gitops/kubernetes/delivery/report.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { GATEWAYS, type GatewayProcess, GatewayStage, SITES } from '../support/gateway/stage.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { TerminalError } from '../../base/errors.ts';
-import type { Cluster as SitesCluster } from '../../gitops/appliers/kubernetes/cluster.ts';
-import { gatewayApplier } from '../../gitops/appliers/kubernetes/gateway-applier.ts';
+import type { Cluster as SitesCluster } from '../../gitops/kubernetes/applier/cluster.ts';
+import { gatewayApplier } from '../../gitops/kubernetes/applier/gateway-applier.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from '../gitops/appliers/conformance.ts';
 import { describeWith } from '../support/components.ts';

@@ -18,7 +18,7 @@ test.each([
   ['management/app.ts', 'fastify', ['undici', '@duckdb/node-api', 'miniflare', 'nodemailer', 'handlebars']],
   ['sites/local/demo/shop/app.ts', 'fastify', ['undici']],
   ['sites/repo/git/git-process.ts', 'p-limit', ['execa']],
-  ['gitops/clients/kubernetes/client.ts', 'zod', ['undici', '@kubernetes/client-node']],
+  ['gitops/kubernetes/client/client.ts', 'zod', ['undici', '@kubernetes/client-node']],
 ])('%s loads a large package only where it is used', async (entry, needed, unloaded) => {
   const url = new URL(`../../${entry}`, import.meta.url);
   const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '--eval', LIST, url.href];

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { Resource } from '../../../gitops/appliers/contract.ts';
-import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
-import { objectsApplier } from '../../../gitops/appliers/kubernetes/objects-applier.ts';
-import type { ObjectRef, ObjectSpec } from '../../../gitops/appliers/kubernetes/state/object-spec.ts';
-import { workloadsApplier } from '../../../gitops/appliers/kubernetes/workloads-applier.ts';
+import type { Cluster as SitesCluster } from '../../../gitops/kubernetes/applier/cluster.ts';
+import { objectsApplier } from '../../../gitops/kubernetes/applier/objects-applier.ts';
+import type { ObjectRef, ObjectSpec } from '../../../gitops/kubernetes/applier/state/object-spec.ts';
+import { workloadsApplier } from '../../../gitops/kubernetes/applier/workloads-applier.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { Secret } from '../../../sites/manifest/secrets.ts';
 import {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RetryableError, TerminalError } from '../../../base/errors.ts';
-import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
+import type { Cluster as SitesCluster } from '../../../gitops/kubernetes/applier/cluster.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { Secret } from '../../../sites/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';

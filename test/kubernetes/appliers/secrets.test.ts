@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { RetryableError } from '../../../base/errors.ts';
-import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
+import type { Cluster as SitesCluster } from '../../../gitops/kubernetes/applier/cluster.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { Secret } from '../../../sites/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';

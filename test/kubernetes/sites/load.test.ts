@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
-import type { KubernetesObject } from '../../../gitops/clients/kubernetes/kinds.ts';
+import type { Cluster as SitesCluster } from '../../../gitops/kubernetes/applier/cluster.ts';
+import type { KubernetesObject } from '../../../gitops/kubernetes/client/kinds.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { Secret } from '../../../sites/manifest/secrets.ts';
 import { describeWith } from '../../support/components.ts';

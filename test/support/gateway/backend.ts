@@ -6,11 +6,11 @@ import type { ProxyBackend, ProxyEndpoint, ProxySettings } from '../../../gitops
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { NO_TRUSTED_PEERS } from '../../../gitops/appliers/proxy/policy.ts';
 import { assignProxyPorts } from '../../../gitops/appliers/proxy/ports.ts';
-import type { InstanceDocument, SiteDocument } from '../../../gitops/delivery/documents.ts';
-import type { Delivered } from '../../../gitops/delivery/secrets.ts';
-import { GatewayAgent } from '../../../gitops/gateway/agent.ts';
-import type { PodEndpoint } from '../../../gitops/gateway/peers.ts';
-import { Saved } from '../../../gitops/gateway/saved.ts';
+import type { InstanceDocument, SiteDocument } from '../../../gitops/kubernetes/delivery/documents.ts';
+import type { Delivered } from '../../../gitops/kubernetes/delivery/secrets.ts';
+import { GatewayAgent } from '../../../gitops/kubernetes/gateway/agent.ts';
+import type { PodEndpoint } from '../../../gitops/kubernetes/gateway/peers.ts';
+import { Saved } from '../../../gitops/kubernetes/gateway/saved.ts';
 import { NGINX_SETTINGS } from '../proxy/nginx.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { limit } from '../../../base/limit.ts';
-import type { SiteDocument } from '../../../gitops/delivery/documents.ts';
+import type { SiteDocument } from '../../../gitops/kubernetes/delivery/documents.ts';
 import { ask } from '../proxy/proxy.ts';
 import { startUpstream } from '../upstream.ts';
 import { type GatewayProcess, GatewayStage, SITES } from './stage.ts';

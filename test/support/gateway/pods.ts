@@ -213,7 +213,7 @@ export function gatewayPods(nameServer: string): object[] {
     ...deployment({
       app: 'gateway',
       namespace: GATEWAYS,
-      args: [join(ROOT, 'gitops/gateway/main.ts')],
+      args: [join(ROOT, 'gitops/kubernetes/gateway/main.ts')],
       account,
       nameServer,
       sysctls: [

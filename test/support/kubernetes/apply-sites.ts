@@ -1,6 +1,6 @@
-import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
-import { objectsApplier } from '../../../gitops/appliers/kubernetes/objects-applier.ts';
-import { workloadsApplier } from '../../../gitops/appliers/kubernetes/workloads-applier.ts';
+import type { Cluster as SitesCluster } from '../../../gitops/kubernetes/applier/cluster.ts';
+import { objectsApplier } from '../../../gitops/kubernetes/applier/objects-applier.ts';
+import { workloadsApplier } from '../../../gitops/kubernetes/applier/workloads-applier.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 
 /**

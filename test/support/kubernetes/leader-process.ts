@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
-import { openKubernetes } from '../../../gitops/clients/kubernetes/client.ts';
-import { Election } from '../../../gitops/clients/kubernetes/leader.ts';
+import { openKubernetes } from '../../../gitops/kubernetes/client/client.ts';
+import { Election } from '../../../gitops/kubernetes/client/leader.ts';
 
 /**
  * `node leader-process.ts <kubeconfig> <identity> <file> <seconds>`: writes a line `<identity> <time>` every few

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { ClusterSettings } from '../../../gitops/appliers/kubernetes/objects/settings.ts';
+import type { ClusterSettings } from '../../../gitops/kubernetes/applier/objects/settings.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { Secret } from '../../../sites/manifest/secrets.ts';
 import { loadedManifest } from '../manifest.ts';

@@ -1,8 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openKubernetes } from '../../../gitops/clients/kubernetes/client.ts';
-import type { KubernetesClient } from '../../../gitops/clients/kubernetes/contract.ts';
+import { openKubernetes } from '../../../gitops/kubernetes/client/client.ts';
+import type { KubernetesClient } from '../../../gitops/kubernetes/client/contract.ts';
 import { type Answerer, ScriptedServer } from './scripted-server.ts';
 
 interface ScriptedCluster extends AsyncDisposable {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { ClusterConfig } from '../../../gitops/clients/kubernetes/config.ts';
+import type { ClusterConfig } from '../../../gitops/kubernetes/client/config.ts';
 
 export type Answerer = (request: IncomingMessage, response: ServerResponse) => void;
 

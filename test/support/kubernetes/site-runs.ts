@@ -1,7 +1,7 @@
 import type { Applier, Change, Conflict } from '../../../gitops/appliers/contract.ts';
-import type { Cluster as SitesCluster } from '../../../gitops/appliers/kubernetes/cluster.ts';
-import { objectsApplier } from '../../../gitops/appliers/kubernetes/objects-applier.ts';
-import { workloadsApplier } from '../../../gitops/appliers/kubernetes/workloads-applier.ts';
+import type { Cluster as SitesCluster } from '../../../gitops/kubernetes/applier/cluster.ts';
+import { objectsApplier } from '../../../gitops/kubernetes/applier/objects-applier.ts';
+import { workloadsApplier } from '../../../gitops/kubernetes/applier/workloads-applier.ts';
 import { executeSite } from '../../../gitops/loop/execute.ts';
 import { DesiredResources } from '../../../gitops/pass/desired-resources.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';

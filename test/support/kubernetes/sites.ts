@@ -6,9 +6,9 @@ import {
   type GatewaySource,
   openCluster,
   type Cluster as SitesCluster,
-} from '../../../gitops/appliers/kubernetes/cluster.ts';
-import { kubernetesSettings } from '../../../gitops/appliers/kubernetes/settings.ts';
-import type { KubernetesObject } from '../../../gitops/clients/kubernetes/kinds.ts';
+} from '../../../gitops/kubernetes/applier/cluster.ts';
+import { kubernetesSettings } from '../../../gitops/kubernetes/applier/settings.ts';
+import type { KubernetesObject } from '../../../gitops/kubernetes/client/kinds.ts';
 import type { Cluster } from './cluster.ts';
 import { writeProgramImage } from './image.ts';
 
