@@ -4,19 +4,21 @@ import type { Floor } from './graph.ts';
  * The rooms of each part by floor; the first that matches a file is its room. It imports only its room and lower floors
  * (docs/architecture.md). What one part may import of another is in `matrix.ts`.
  */
-export const FLOORS: Readonly<Record<'gitops' | 'management' | 'edge', readonly Floor[]>> = {
+export const FLOORS: Readonly<Record<'sites' | 'gitops' | 'management' | 'edge', readonly Floor[]>> = {
+  sites: [
+    { number: 0, rooms: ['sites/manifest/**'] },
+    { number: 1, rooms: ['sites/repo/**', 'sites/requests/**'] },
+    { number: 2, rooms: ['sites/local/**'] },
+  ],
   gitops: [
-    { number: 0, rooms: ['base/**'] },
-    { number: 1, rooms: ['sites/manifest/**', 'gitops/clients/**'] },
-    {
-      number: 2,
-      rooms: ['sites/repo/**', 'gitops/report/**', 'gitops/kubernetes/delivery/**', 'sites/requests/**'],
-    },
+    { number: 0, rooms: ['gitops/clients/**'] },
+    { number: 1, rooms: ['gitops/kubernetes/client/**'] },
+    { number: 2, rooms: ['gitops/report/**', 'gitops/kubernetes/delivery/**'] },
     { number: 3, rooms: ['gitops/desired/**', 'gitops/container-logs/**'] },
     { number: 9, rooms: ['gitops/appliers/index.ts'] },
     { number: 4, rooms: ['gitops/appliers/**'] },
-    { number: 5, rooms: ['gitops/certificates/**', 'gitops/host-report/**', 'sites/local/**'] },
-    { number: 5, rooms: ['gitops/kubernetes/gateway/**'] },
+    { number: 5, rooms: ['gitops/certificates/**', 'gitops/host-report/**'] },
+    { number: 5, rooms: ['gitops/kubernetes/applier/**', 'gitops/kubernetes/gateway/**'] },
     { number: 6, rooms: ['gitops/pass/**'] },
     { number: 7, rooms: ['gitops/loop/**'] },
     { number: 8, rooms: ['gitops/http/**'] },

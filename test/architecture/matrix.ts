@@ -31,7 +31,9 @@ const ZOD_MINI = 'npm/zod/mini';
 /**
  * What a worker must not import: its runtime has no modules of Node, and the edge knows nothing of the parts behind it.
  */
-const NOT_IN_A_WORKER = ['gitops/**', 'management/**', 'sites/**', 'test/**', 'node/**'];
+const NOT_IN_A_WORKER = ['base/**', 'gitops/**', 'management/**', 'sites/**', 'test/**', 'node/**'];
+/** The desired state: the manifest's schema, its repository, the bodies of requests; and what both daemons use. */
+const CORE = ['base/**', 'sites/{manifest,repo,requests}/**'];
 
 /** Who may import whom. The first row that matches applies; no source imports a root. */
 export const MATRIX: readonly Row[] = [
@@ -98,32 +100,49 @@ export const MATRIX: readonly Row[] = [
     never: ['edge/{host,bundle,worker}.ts', ...NOT_IN_A_WORKER],
   },
 
-  // Gitops: what it imports of other parts of the tree; the order of its own folders is in floors.ts.
+  { from: 'base/**', may: ['base/**', ...ANY_PACKAGE], never: ROOTS },
   {
-    from: 'sites/manifest/**',
-    may: [
-      'gitops/{manifest,base}/**',
-      'plugins/{document,paths}.ts',
-      'plugins/*/config.ts',
-      BLOCK_LISTS,
-      ...ANY_PACKAGE,
-    ],
+    from: 'sites/{manifest,repo,requests}/**',
+    may: [...CORE, 'plugins/{document,paths}.ts', 'plugins/*/config.ts', BLOCK_LISTS, ...ANY_PACKAGE],
     types: [VERIFICATION],
     never: ROOTS,
   },
   {
+    from: 'sites/local/cloudflare/main.ts',
+    may: [
+      'base/**',
+      'sites/local/**',
+      'gitops/appliers/edge/store.ts',
+      'edge/host.ts',
+      'plugins/document.ts',
+      ...ANY_PACKAGE,
+    ],
+    never: ROOTS,
+    because: 'on one machine the emulator starts the edge: the worker reads the KV of the emulator',
+  },
+  {
+    from: 'sites/**',
+    may: ['base/**', 'sites/**', 'gitops/appliers/proxy/**', ...ANY_PACKAGE],
+    types: ['gitops/appliers/containers/process/**'],
+    never: ROOTS,
+    because:
+      'the stand-ins of one machine issue certificates, and drop the headers that the embedded proxy drops',
+  },
+
+  // Gitops: what it imports of other parts of the tree; the order of its own folders is in floors.ts.
+  {
     from: 'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,direct-headers}.ts',
     may: [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json,direct-headers}.ts',
-      'base/{errors,text}.ts',
+      'base/{canonical-json,errors,ownership,text}.ts',
       'gitops/report/approvable.ts',
-      'sites/manifest/{schema,containers}.ts',
+      'sites/manifest/{schema,containers,documents}.ts',
       REQUEST_HEADERS,
       'npm/{handlebars,tldts,zod}',
       // Only those modules of Node that compute: isIP, joined paths, hashes.
       'node/{net,path,crypto}',
     ],
-    types: ['gitops/**', 'plugins/document.ts'],
+    types: ['base/**', 'sites/manifest/**', 'gitops/**', 'plugins/document.ts'],
     never: ['gitops/clients/**', ...ROOTS],
   },
   {
@@ -131,7 +150,9 @@ export const MATRIX: readonly Row[] = [
     may: [
       '<own>/**',
       'gitops/appliers/{contract,followed-destination,plan,registration}.ts',
-      'gitops/{base,clients,delivery,manifest}/**',
+      'base/**',
+      'sites/manifest/**',
+      'gitops/{clients,kubernetes/delivery}/**',
       'plugins/document.ts',
       ...ANY_PACKAGE,
     ],
@@ -139,16 +160,11 @@ export const MATRIX: readonly Row[] = [
     never: ROOTS,
   },
   {
-    from: 'sites/local/cloudflare/main.ts',
-    may: ['gitops/**', 'edge/host.ts', 'plugins/document.ts', ...ANY_PACKAGE],
-    never: ROOTS,
-    because: 'on one machine the emulator starts the edge: the worker reads the KV of the emulator',
-  },
-  {
     from: '{gitops/cli.ts,gitops/cli/**}',
     may: [
+      ...CORE,
       'gitops/**',
-      'sites/local/demo/**',
+      'sites/local/**',
       'plugins/document.ts',
       'edge/kit/render.ts',
       VERIFICATION,
@@ -158,8 +174,22 @@ export const MATRIX: readonly Row[] = [
     because: 'it is a root: it starts an instance of all parts',
   },
   {
+    from: 'gitops/{host,main.ts}{,/**}',
+    may: [
+      ...CORE,
+      'sites/local/**',
+      'gitops/**',
+      'plugins/document.ts',
+      'plugins/*/config.ts',
+      ROUTE_PATTERNS,
+      ...ANY_PACKAGE,
+    ],
+    never: ['gitops/cli/**', ...ROOTS],
+    because: 'a host without real ones has authorities of its own',
+  },
+  {
     from: 'gitops/**',
-    may: ['gitops/**', 'plugins/document.ts', 'plugins/*/config.ts', ROUTE_PATTERNS, ...ANY_PACKAGE],
+    may: [...CORE, 'gitops/**', 'plugins/document.ts', 'plugins/*/config.ts', ROUTE_PATTERNS, ...ANY_PACKAGE],
     types: [VERIFICATION],
     never: ['gitops/cli/**', ...ROOTS],
   },
@@ -186,7 +216,8 @@ export const MATRIX: readonly Row[] = [
     from: 'management/**',
     may: [
       'management/**',
-      'gitops/{manifest,base,sites-repo,report,requests}/**',
+      ...CORE,
+      'gitops/report/**',
       'gitops/clients/r2.ts',
       'plugins/{document,all-texts,purposes}.ts',
       'plugins/multi_domain/config.ts',
@@ -201,7 +232,6 @@ export const MATRIX: readonly Row[] = [
     never: ROOTS,
     because: 'the snippet that a person pastes is the loader’s own, and the API answers with it',
   },
-  { from: 'sites/**', may: ['sites/**', ...ANY_PACKAGE], never: ROOTS },
   {
     from: 'deploy/**',
     may: ['deploy/**', 'edge/bundle.ts', 'management/console/build.ts', ...ANY_PACKAGE],

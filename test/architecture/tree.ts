@@ -25,7 +25,7 @@ export function files(...patterns: string[]): SourceFile[] {
 
 /** The project's own sources, without declarations that are generated from contracts of others. */
 export function sources(): SourceFile[] {
-  return files('{edge,plugins,gitops,management,sites}/**/*.{ts,tsx}').filter(
+  return files('{base,edge,plugins,gitops,management,sites}/**/*.{ts,tsx}').filter(
     ({ path }) => !path.endsWith('.d.ts'),
   );
 }

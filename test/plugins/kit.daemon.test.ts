@@ -12,6 +12,7 @@ beforeEach(() => {
   // A copy of what the kit edits and its tests need, so that the project itself does not change.
   tree = mkdtempSync(join(tmpdir(), 'tagyard-kit-'));
   const parts = [
+    'base',
     'edge',
     'plugins',
     'gitops',

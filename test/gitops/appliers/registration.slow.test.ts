@@ -108,7 +108,7 @@ afterEach(async () => {
 /** The copy of the sources with the new applier in it; returns its root. */
 function extendedSources(): string {
   const root = join(dir, 'tagyard');
-  for (const name of ['gitops', 'plugins', 'edge', 'sites', 'package.json']) {
+  for (const name of ['base', 'gitops', 'plugins', 'edge', 'sites', 'package.json']) {
     cpSync(join(ROOT, name), join(root, name), { recursive: true });
   }
   symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'));

@@ -239,7 +239,6 @@ const SENDERS: Readonly<Record<string, string>> = {
   'gitops/host-report/preview-path.ts': 'to preview servers',
   'gitops/host-report/served-certificate.ts': 'a TLS handshake without a request',
   'gitops/http/standby.ts': 'to the leading provisioner',
-  'management/clients/analytics-client.ts': 'to Cloudflare’s API',
   'management/clients/provisioner-client.ts': 'to the provisioner',
   'management/clients/webhook-client.ts': 'to receivers of webhooks',
   'management/http/jwks.ts': 'to the identity provider',
@@ -251,7 +250,7 @@ const SENDS =
 
 test('every request of our own to the edge bears the probe mark', async () => {
   const found: string[] = [];
-  for await (const file of glob('{edge/verification,gitops,management}/**/*.ts', {
+  for await (const file of glob('{base,edge/verification,gitops,management}/**/*.ts', {
     exclude: (name) => /(?:^|\/)(?:generated|embedded|console|snippets)$/.test(name),
   })) {
     const source = await readFile(file, 'utf8');

@@ -48,6 +48,6 @@ test('the process that starts the parts loads neither Fastify nor Handlebars', a
     await demo.close();
     process.stdout.write(urls.join('\\n'));`;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script]);
-  expect(stdout).toContain('/sites/demo/servers.ts');
+  expect(stdout).toContain('/sites/local/demo/servers.ts');
   expect(stdout.split('\n').filter((url) => /node_modules\/(fastify|handlebars)\//.test(url))).toEqual([]);
 });
