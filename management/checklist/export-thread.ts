@@ -7,7 +7,7 @@ import type { ExportAnswer, ExportJob } from './export-threads.ts';
 function answer({ text, site }: ExportJob): ExportAnswer {
   let given: unknown;
   try {
-    given = JSON.parse(text);
+    given = JSON.parse(text.replace(/^\ufeff/, '')); // some editors begin a file with a byte order mark
   } catch {
     return { errors: null };
   }
