@@ -256,7 +256,7 @@ describe('what a client reads', () => {
     ].join('; ');
     // The provisioner's messages reach a site that runs, one that fails, and one that is refused.
     world.provisioner.sites.set(site, { reason: 'NameTaken', message: said });
-    await shows('bob', theirs, { statusReason: 'host_trouble' });
+    await shows('bob', theirs, { statusReason: 'host_refused' });
     const { statusDetail } = (await world.call('GET', `/server-containers/${theirs}`, { as: 'bob' })).body;
     expect(statusDetail).toContain(`of (another site) in ${site}`);
     world.provisioner.fails = said;
