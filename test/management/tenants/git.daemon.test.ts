@@ -219,8 +219,9 @@ async function container(id: string) {
 async function everything(ids: readonly string[], clients: readonly string[], organisation: string) {
   const containers = [];
   for (const id of ids) {
-    const { createdAt, updatedAt, operation, health, ...rest } = await container(id);
-    containers.push(rest);
+    const { createdAt, updatedAt, operation, health, state, ...rest } = await container(id);
+    const { since, ...shown } = state;
+    containers.push({ ...rest, state: shown });
   }
   const members = [];
   for (const path of [...clients.map((id) => `/clients/${id}`), `/organisations/${organisation}`]) {
