@@ -196,7 +196,15 @@ export async function memoryDaemon(
       running = build({ known, ...extra });
     },
     manifest: (site: string, number: number, extra: Partial<ManifestInput> = {}): ManifestInput =>
-      manifestInput(site, number, { containerConfig: cipherOf(extra), ...extra }),
+      manifestInput(site, number, {
+        hostnames: {
+          edge: `${site}.${zones.edgeDomain}`,
+          origin: `${site}-origin.${zones.originDomain}`,
+          preview: `${site}-preview.${zones.originDomain}`,
+        },
+        containerConfig: cipherOf(extra),
+        ...extra,
+      }),
     /** Commits one file, like an operator; `null` deletes it. */
     push: (site: string, file: ManifestInput | string | null) =>
       repo.commit({
