@@ -1,4 +1,4 @@
-import { IncomingMessage, STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { finished } from 'node:stream';
 import type { ConnectionError, FastifyInstance } from 'fastify';
@@ -85,9 +85,7 @@ export function answerEarlyFaults<Code extends string>(
     }
   });
   const sending = new Map<string, number>();
-  app.addHook('onRequest', async ({ raw, ip }) => {
-    // The body of an injected request, such as an item of a bulk, is here already, and need not be read to its end.
-    if (!(raw instanceof IncomingMessage)) return;
+  app.addHook('onRequest', async ({ raw, ip }, reply) => {
     const { 'content-length': length = '0', 'transfer-encoding': coding } = raw.headers;
     if (length === '0' && coding === undefined) return;
     const many = sending.get(ip) ?? 0;
@@ -95,10 +93,15 @@ export function answerEarlyFaults<Code extends string>(
       throw new Problem(codes.tooMany, { detail: `${many} other bodies are arriving from this address` });
     }
     sending.set(ip, many + 1);
-    finished(raw, { writable: false }, () => {
+    let isCounted = true;
+    const end = () => {
+      if (!isCounted) return;
+      isCounted = false;
       const left = (sending.get(ip) ?? 1) - 1;
       if (left === 0) sending.delete(ip);
       else sending.set(ip, left);
-    });
+    };
+    finished(raw, { writable: false }, end);
+    finished(reply.raw, end); // what follows of a refused body is dropped
   });
 }

@@ -56,6 +56,10 @@ const serve = async ({ logs = [], stopAfter, trustProxy = false }: Serving = {})
   app.addHook('preClose', async () => await stopAfter);
   app.get('/', () => 'fine');
   app.post('/', () => 'fine');
+  const refuse = async () => {
+    throw new Problem('bad');
+  };
+  app.post('/refused', { onRequest: refuse }, () => 'fine');
   app.get('/stream', (_request, reply) => {
     reply.hijack();
     reply.raw.writeHead(200, { 'content-type': 'text/plain' });
@@ -126,6 +130,22 @@ test('an address may send a hundred bodies at once, and another one when one of 
     await eventually(async () => expect(await status('192.0.2.1')).toBe(200));
   } finally {
     for (const socket of open) socket.destroy();
+  }
+});
+
+test('a body whose request is refused before it has arrived counts no more', async () => {
+  const { hostname, port } = new URL(await serve());
+  const refused: Socket[] = [];
+  try {
+    for (let n = 0; n < 101; n += 1) {
+      const socket = connect(Number(port), hostname);
+      refused.push(socket);
+      socket.write('POST /refused HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\no');
+      const [answer] = await once(socket, 'data');
+      expect(String(answer)).toMatch(/^HTTP\/1\.1 400 /);
+    }
+  } finally {
+    for (const socket of refused) socket.destroy();
   }
 });
 
