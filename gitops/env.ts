@@ -45,7 +45,6 @@ const sharedSettings = z.object({
   EDGE_DOMAIN: z.string(),
   /** Unset: EDGE_DOMAIN. */
   ORIGIN_DOMAIN: optionalText,
-  PLATFORM_DOMAINS: textList.default([]),
   EDGE_PUBLIC_URL: optionalText.pipe(edgePublicUrl),
   /** `<address>` or `<address>:<port>`; none: the system's. */
   DNS_RESOLVERS: textList.default([]),

@@ -78,7 +78,6 @@ async function start(
     zones: {
       edgeDomain: env.EDGE_DOMAIN,
       originDomain: env.ORIGIN_DOMAIN ?? env.EDGE_DOMAIN,
-      platformDomains: env.PLATFORM_DOMAINS,
     },
     appliedRevision: (site) => loop.status(site)?.applied ?? null,
   });

@@ -1,5 +1,5 @@
 import { canonicalContainerConfig } from '../../sites/manifest/container-config.ts';
-import type { OwnZones } from '../../sites/manifest/own-zones.ts';
+import type { SiteZones } from '../../sites/manifest/own-zones.ts';
 import { describeProblem } from '../../sites/manifest/problem.ts';
 import { readManifest } from '../../sites/manifest/read.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
@@ -16,7 +16,7 @@ export interface DesiredStateSettings {
   /** `AGE-SECRET-KEY-1…` of this host. */
   readonly ageIdentity: string;
   /** Names in them are the installation's own (`refusedNames`). */
-  readonly zones: OwnZones;
+  readonly zones: SiteZones;
   /** The last revision at which all of a site was applied here; `null`: none. Default: none for every site. */
   appliedRevision?(site: string): string | null;
 }

@@ -10,6 +10,8 @@ export interface OwnZones {
   readonly platformDomains: readonly string[];
 }
 
+export type SiteZones = Pick<OwnZones, 'edgeDomain' | 'originDomain'>;
+
 /**
  * Why a name can't be that of a client's pages; `null`: it can. With a name in or above a zone of sites' hostnames or a
  * platform domain, or in the registrable domain of one, a site could take the hostname of a future site, or set cookies
@@ -51,7 +53,7 @@ function hostnameProblem(
 /** The names of a manifest that a site can't have, with the reasons. */
 export function refusedNames(
   { hostnames, domains, customDomains }: Pick<Manifest, 'hostnames' | 'domains' | 'customDomains'>,
-  zones: OwnZones,
+  zones: SiteZones,
   host: string,
 ): Map<string, string> {
   const edge = { setting: 'EDGE_DOMAIN', zone: zones.edgeDomain, host };
@@ -62,7 +64,11 @@ export function refusedNames(
     [hostnames.preview, hostnameProblem(hostnames.preview, origin)],
   ];
   for (const name of [...domains.map(({ domain }) => domain), ...customDomains]) {
-    judged.push([name, ownZoneProblem(name, zones)]);
+    const zone = [edge.zone, origin.zone].find((own) => isWithinDomain(own, name));
+    judged.push([
+      name,
+      zone === undefined ? null : `is ${zone}, the zone of all sites’ hostnames, or above it`,
+    ]);
   }
   return new Map(
     judged.flatMap(([name, problem]) => (problem === null ? [] : [[name, `${name} ${problem}`]])),

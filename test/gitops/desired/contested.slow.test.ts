@@ -110,8 +110,7 @@ describe('a name that is the installation’s own', () => {
     ['edge: acme.example.net', 'edge: tags.acme.example', 'is not in example.net (EDGE_DOMAIN)'],
     ['edge: acme.example.net', 'edge: evil-example.net', 'is not in example.net (EDGE_DOMAIN)'],
     ['preview: acme-preview.example.net', 'preview: tag-1.example.net', 'is the host’s own'],
-    ['domain: acme.example', 'domain: example.net', 'is in example.net, where sites get their own'],
-    ['domain: acme.example', 'domain: rival.example.net', 'is in example.net, where sites get their own'],
+    ['domain: acme.example', 'domain: example.net', 'is example.net, the zone of all sites’ hostnames'],
   ])('is given to no site by git: not %s → %s', async (own, other, said) => {
     const valid = formatManifest(daemon.manifest('acme', 1));
     await daemon.push('acme', valid);

@@ -16,7 +16,7 @@ import { frozenBy } from '../../../gitops/pass/freeze.ts';
 import type { CertificateStatus } from '../../../gitops/report/report.ts';
 import type { SiteCondition } from '../../../gitops/report/site-condition.ts';
 import { formatManifest } from '../../../sites/manifest/load.ts';
-import type { OwnZones } from '../../../sites/manifest/own-zones.ts';
+import type { SiteZones } from '../../../sites/manifest/own-zones.ts';
 import type { ManifestInput } from '../../../sites/manifest/schema.ts';
 import { encryptSecret } from '../../../sites/manifest/secrets.ts';
 import { initSitesRepo } from '../../../sites/repo/mirror.ts';
@@ -44,7 +44,7 @@ export type LoopOptions = Partial<
  * map, except for the targets of `real`.
  */
 export async function memoryDaemon(
-  { pollSeconds, containerLogs, zones = ZONES, ...options }: LoopOptions & { zones?: OwnZones } = {},
+  { pollSeconds, containerLogs, zones = ZONES, ...options }: LoopOptions & { zones?: SiteZones } = {},
   real: readonly Applier[] = [],
 ) {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-daemon-'));
