@@ -155,7 +155,11 @@ describeWith('chromium', 'the forms of a container', () => {
     await section.getByRole('alert').getByText('key.pem is not a JSON key').waitFor();
     const dialog = page.getByRole('dialog');
     await upload(JSON.stringify(serviceAccountJson({ client_email: 'no address' })));
-    await dialog.getByRole('alert').getByText(/client.email must be an e-mail address/i).first().waitFor();
+    await dialog
+      .getByRole('alert')
+      .getByText(/client.email must be an e-mail address/i)
+      .first()
+      .waitFor();
     await page.keyboard.press('Escape');
     await upload(JSON.stringify(serviceAccountJson()));
     const plan = await confirmed(page, 'Save');

@@ -41,8 +41,8 @@ const FOLDER: Readonly<Record<string, string>> = {
     import { z } from 'zod';
     export const notesSettings = z.object({ NOTES_DIR: z.string() });`,
   'desired.ts': `
-    import { contentHash } from '../../base/ownership.ts';
-    import type { Manifest } from '../../manifest/schema.ts';
+    import { contentHash } from '../../../base/ownership.ts';
+    import type { Manifest } from '../../../sites/manifest/schema.ts';
     import type { Resource, Traits } from '../contract.ts';
     export const NOTES = { target: 'notes' } as const satisfies Traits;
     export function desiredNotes({ site, name, adopt }: Manifest): Resource<string>[] {
@@ -51,7 +51,7 @@ const FOLDER: Readonly<Record<string, string>> = {
   'applier.ts': `
     import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
     import { join } from 'node:path';
-    import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
+    import { formatMark, type Identity, readMark } from '../../../base/ownership.ts';
     import type { Applier } from '../contract.ts';
     import { planResources } from '../plan.ts';
     import { desiredNotes, NOTES } from './desired.ts';
@@ -72,7 +72,7 @@ const FOLDER: Readonly<Record<string, string>> = {
       };
     }`,
   'index.ts': `
-    import type { Identity } from '../../base/ownership.ts';
+    import type { Identity } from '../../../base/ownership.ts';
     import type { Registration } from '../registration.ts';
     import { notesApplier } from './applier.ts';
     import { NOTES } from './desired.ts';

@@ -108,7 +108,10 @@ describe('a verification on a running instance', () => {
     expect(failed.stdout).toContain('→ Run tagyard plan: the route or the documents of the site in KV');
     expect(await tagyard('resume', siteId)).toMatchObject({ exitCode: 0 });
     await eventually(async () => expect(faulty((await verify()).report)).toEqual([]), { timeoutMs: 60_000 });
-    expect(await container()).toMatchObject({ status: 'verified', statusReason: null });
+    // The host is asked every few seconds whether the site is still suspended.
+    await eventually(async () =>
+      expect(await container()).toMatchObject({ status: 'verified', statusReason: null }),
+    );
   });
 
   test('uses a host report that only callers with the provisioner’s secret get', async () => {
