@@ -20,7 +20,6 @@ import { managementHistory } from './management-history.ts';
 import { managementLists } from './management-lists.ts';
 import { managementLoad } from './management-load.ts';
 import { managementRestore } from './management-restore.ts';
-import { managementStrangers } from './management-strangers.ts';
 import { packageFigures } from './package.ts';
 import { requests } from './requests.ts';
 import { traffic } from './traffic.ts';
@@ -36,7 +35,6 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'broken-manifests': brokenManifests,
   management,
   'management-load': managementLoad,
-  'management-strangers': managementStrangers,
   'management-feeds': managementFeeds,
   'management-lists': managementLists,
   'management-history': managementHistory,
