@@ -9,6 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** What `npm pack` needs of this tree. */
 const PARTS = [
+  'base',
   'deploy',
   'edge',
   'gitops',

@@ -77,6 +77,7 @@ const CHANGES: Readonly<
   }),
   'new token': (own) => ({ loaderToken: `${own.loaderToken}new` }),
   'new hostname': (own) => ({ hostnames: { ...own.hostnames, edge: `${own.site}-new.${ZONE}` } }),
+  'steals secret': (_own, other) => ({ containerConfig: other.containerConfig }),
   'damaged secret': (own) => ({
     containerConfig: own.containerConfig.replace(/\n.{20}/, '\nAAAAAAAAAAAAAAAAAAAA'),
   }),

@@ -33,6 +33,7 @@ const MANIFEST_CHANGES = [
   'steals custom domain',
   'new token',
   'new hostname',
+  'steals secret',
   'damaged secret',
   'UTF-16',
   'byte order mark',

@@ -1,10 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { identityToRecipient } from 'age-encryption';
 import { request } from 'undici';
 import { z } from 'zod';
 import { planReportSchema, shownSiteSchema } from '../../gitops/report/report.ts';
 import { formatManifest, parseManifest } from '../../sites/manifest/load.ts';
 import type { ManifestInput } from '../../sites/manifest/schema.ts';
+import { decryptSecret, encryptFor, identitiesIn, unbound } from '../../sites/manifest/secrets.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
 import { api } from '../support/management/api.ts';
@@ -62,7 +64,7 @@ async function settledWorld(home: string, { run }: Instance) {
   const call = api(run);
   const repository = new Repository(run.sitesRepo, home);
   const secrets = secretsSchema.parse(JSON.parse(readFileSync(join(home, 'instance.json'), 'utf8')));
-  const manifests = await seed(repository);
+  const manifests = await seed(repository, readFileSync(join(home, 'age.key'), 'utf8'));
 
   const cloudflare = async (
     method: 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE',
@@ -164,14 +166,21 @@ async function settledWorld(home: string, { run }: Instance) {
   return world;
 }
 
-/** Commits the generator's sites in one commit, with the image and the secret of the demo site. */
-async function seed(repository: Repository): Promise<Map<string, ManifestInput>> {
+/** Commits the generator's sites in one commit, with the image and the CONTAINER_CONFIG of the demo site. */
+async function seed(repository: Repository, keyFile: string): Promise<Map<string, ManifestInput>> {
   const head = await repository.head();
   // Folders hold the files of clients and organisations.
   const [file] = (await repository.tree(head)).filter(({ path }) => /^[^/]+\.yaml$/.test(path));
   const demo = parseManifest((await repository.text(file?.id ?? '')) ?? '', file?.path ?? '');
   if (!demo.ok) throw new Error('the demo site has no valid manifest');
-  const manifests = new Map(SITES.map((site) => [site as string, seedManifest(site, demo.manifest)]));
+  const recipient = await identityToRecipient(identitiesIn(keyFile)[0] ?? '');
+  const { secret } = unbound(await decryptSecret(keyFile, demo.manifest.containerConfig));
+  const manifests = new Map<string, ManifestInput>();
+  for (const site of SITES) {
+    const manifest = seedManifest(site, demo.manifest);
+    const containerConfig = await encryptFor(recipient, manifest.container, secret.reveal());
+    manifests.set(site, { ...manifest, containerConfig });
+  }
   await repository.move(async (base) => {
     const edits = SITES.map((site) => ({
       op: 'put' as const,

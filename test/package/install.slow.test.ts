@@ -218,7 +218,7 @@ describe('npx tagyard up', () => {
     });
     const status = await run(whole, 'npx', '--no-install', 'tagyard', 'status');
     expect(status).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(status.stdout).toMatch(/demo-shop +Ready/);
+    expect(status.stdout).toMatch(/demo-shop +serving +Ready/);
   });
 });
 

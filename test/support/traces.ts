@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { request } from 'undici';
 
-/** What remains of a site anywhere: DNS, routes, KV, proxy files, containers and processes. */
+/** What remains of a site of an instance with the process driver: DNS, routes, KV, proxy files, processes. */
 export async function traces(home: string, site: string): Promise<Record<string, string[]>> {
   const { cloudflareToken, ports, instance } = JSON.parse(readFileSync(join(home, 'instance.json'), 'utf8'));
   const cloudflare = async (path: string): Promise<Record<string, unknown>[]> => {
@@ -44,13 +44,6 @@ function liveProxyFiles(home: string): string[] {
 }
 
 async function containers(instance: string, site: string): Promise<string[]> {
-  const docker = await execa('docker', ['ps', '-a', '--format', '{{.Names}}'], { reject: false });
   const processes = await execa('ps', ['-eo', 'args']);
-  const names = (docker.failed ? [] : docker.stdout.split('\n')).filter((name) =>
-    name.startsWith(`tagyard-${instance}-${site}-`),
-  );
-  return [
-    ...names,
-    ...processes.stdout.split('\n').filter((line) => line.includes(`tagyard-${instance}-${site}-`)),
-  ];
+  return processes.stdout.split('\n').filter((line) => line.includes(`tagyard-${instance}-${site}-`));
 }

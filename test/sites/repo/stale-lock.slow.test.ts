@@ -130,10 +130,10 @@ describeWith('mount', 'where /proc hides the processes of other users', () => {
     const lock = join(folder, 'main.lock');
     staleLock(lock);
     for (const path of [dir, bare, folder]) chmodSync(path, 0o777);
-    const from = (path: string) => new URL(`../../../gitops/${path}`, import.meta.url).href;
+    const from = (path: string) => new URL(`../../../sites/repo/${path}`, import.meta.url).href;
     const script = `
-      const { withoutStaleLocks } = await import('${from('sites-repo/stale-lock.ts')}');
-      const { GitError } = await import('${from('clients/git.ts')}');
+      const { withoutStaleLocks } = await import('${from('stale-lock.ts')}');
+      const { GitError } = await import('${from('git/git.ts')}');
       process.setgroups([]);
       process.setgid(65534);
       process.setuid(65534);

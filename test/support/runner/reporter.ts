@@ -31,6 +31,10 @@ function readModule(module: TestModule): FileOutcome {
     seconds: (collectDuration + setupDuration + duration) / 1000,
     failures: [
       ...module.errors().map(({ message }) => firstLine(message)),
+      // A hook that failed: the tests of its group are then counted as skipped.
+      ...[...module.children.allSuites()].flatMap((suite) =>
+        suite.errors().map(({ message }) => `${suite.fullName}: ${firstLine(message)}`),
+      ),
       ...[...module.children.allTests('failed')].map(
         (test) => `${test.fullName}: ${firstLine(test.result().errors?.[0]?.message ?? '')}`,
       ),
