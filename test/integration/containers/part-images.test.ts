@@ -64,7 +64,7 @@ async function settings(target: ImageTarget): Promise<Record<string, string>> {
   return common;
 }
 
-describeWith('docker', 'the images of the parts', () => {
+describeWith(['docker', 'nginx'], 'the images of the parts', () => {
   const scratch = temporaryFolder();
   const context = join(scratch.path, 'context');
   let base: AsyncDisposable;
