@@ -2,6 +2,7 @@ import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { bytesOf } from './manifests.ts';
+import { burst, leave, plan } from './members.ts';
 import { type Edit, SITES, type Step } from './steps.ts';
 import { Violation } from './violation.ts';
 import type { World } from './world.ts';
@@ -33,6 +34,17 @@ export async function act(world: World, step: Step): Promise<Effect> {
       return await operate(world, step);
     case 'call':
       return await callPart(world, step);
+    case 'burst':
+      await burst(world, step);
+      return {};
+    case 'leave':
+      await leave(world, step);
+      return {};
+    case 'plan':
+      await plan(world, step, () =>
+        changeTree(world, { kind: 'tree', way: 'commit', edits: [firstManifest(step.site)] }),
+      );
+      return {};
   }
 }
 

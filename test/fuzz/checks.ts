@@ -6,6 +6,7 @@ import { eventually } from '../support/eventually.ts';
 import type { Effect } from './actions.ts';
 import { type GitView, isInGit, textInForce, viewGit } from './git-view.ts';
 import { hostnamesOf } from './manifests.ts';
+import { disagreement } from './members.ts';
 import { SITES, type Step } from './steps.ts';
 import { Violation } from './violation.ts';
 import type { World } from './world.ts';
@@ -257,8 +258,14 @@ export class Checks {
       async () => {
         const { sites } = await this.#world.statuses();
         const ready = sites.filter((one) => one.reason === 'Ready' && this.#isOurs(one.site));
-        for (const { site } of ready) {
+        for (const { site, state } of ready) {
           const names = await this.#namesOf(site);
+          if (state?.name === 'off') {
+            const { status } = await this.#world.call.edge(names[0] ?? '', 'GET', '/boot');
+            if (status !== 403) throw new Error(`${site} is switched off, and the edge answers ${status}`);
+            continue;
+          }
+          if (state?.name !== 'serving') throw new Error(`${site} is Ready, and its state ${state?.name}`);
           const answers = await this.#ask(names);
           const silent = answers.find((answer) => !answer.sites.includes(site));
           if (silent !== undefined)
@@ -267,6 +274,8 @@ export class Checks {
           if (!records.some(({ name }) => name === names[0]))
             throw new Error(`${site} is Ready, without DNS`);
         }
+        const told = await disagreement(this.#world);
+        if (told !== null) throw new Error(`the demo's container: ${told}`);
       },
       { timeoutMs: TRUTH_MS, intervalMs: 200 },
     ).catch((error: unknown) => {

@@ -10,7 +10,7 @@ const put = (path: string, mode: '120000' | '160000' | '100644'): Edit => ({
 const move = (from: string, to: string): Edit => ({ op: 'move', from, to });
 const manifest = (
   site: string,
-  change: 'protected' | 'unknown key' | 'steals hostnames',
+  change: 'protected' | 'unknown key' | 'steals hostnames' | 'switched off',
   other = site,
 ): Edit => ({
   op: 'put',
@@ -41,6 +41,14 @@ export const CORPUS: readonly Step[] = [
   // The provisioner starts while it must change nothing.
   { kind: 'operate', what: 'freeze', site: 'acme' },
   { kind: 'operate', what: 'restart', site: 'acme' },
+  RESTORE,
+  { kind: 'burst', what: 'webhooks' },
+  { kind: 'burst', what: 'tokens' },
+  { kind: 'leave', depth: 3 },
+  { kind: 'plan', meanwhile: 'nothing', site: 'acme' },
+  { kind: 'plan', meanwhile: 'another site', site: 'acme' },
+  { kind: 'plan', meanwhile: 'this site', site: 'acme' },
+  commit(manifest('acme', 'switched off')),
   RESTORE,
   ...stepsOf(1, 12),
 ];

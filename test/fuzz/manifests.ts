@@ -53,6 +53,7 @@ const CHANGES: Readonly<
   renamed: () => ({ name: 'Another name' }),
   absent: () => ({ state: 'absent' }),
   suspended: () => ({ suspend: true }),
+  'switched off': () => ({ serving: false }),
   protected: () => ({ protect: true }),
   'other host': () => ({ host: 'elsewhere' }),
   'other version': () => ({ version: 2 }),

@@ -19,6 +19,7 @@ const MANIFEST_CHANGES = [
   'renamed',
   'absent',
   'suspended',
+  'switched off',
   'protected',
   'other host',
   'other version',
@@ -84,6 +85,13 @@ export type Step =
   | { readonly kind: 'tree'; readonly way: 'commit' | 'merge'; readonly edits: readonly Edit[] }
   | { readonly kind: 'history'; readonly how: (typeof HISTORIES)[number]; readonly back: number }
   | { readonly kind: 'drift'; readonly where: (typeof DRIFTS)[number]; readonly site: string }
+  | { readonly kind: 'burst'; readonly what: 'webhooks' | 'tokens' }
+  | { readonly kind: 'leave'; readonly depth: number }
+  | {
+      readonly kind: 'plan';
+      readonly meanwhile: 'nothing' | 'another site' | 'this site';
+      readonly site: string;
+    }
   | { readonly kind: 'operate'; readonly what: (typeof OPERATIONS)[number]; readonly site: string }
   | {
       readonly kind: 'call';
@@ -236,6 +244,25 @@ const apiPath = fc.oneof(
 );
 
 const step: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('burst' as const),
+      what: fc.constantFrom('webhooks' as const, 'tokens' as const),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('leave' as const), depth: fc.integer({ min: 1, max: 4 }) }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant('plan' as const),
+      meanwhile: fc.constantFrom('nothing' as const, 'another site' as const, 'this site' as const),
+      site,
+    }),
+  },
   {
     weight: 12,
     arbitrary: fc.record({
