@@ -20,6 +20,7 @@ import { managementHistory } from './management-history.ts';
 import { managementLists } from './management-lists.ts';
 import { managementLoad } from './management-load.ts';
 import { managementRestore } from './management-restore.ts';
+import { managementStrangers } from './management-strangers.ts';
 import { packageFigures } from './package.ts';
 import { requests } from './requests.ts';
 import { traffic } from './traffic.ts';
@@ -38,6 +39,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   'management-feeds': managementFeeds,
   'management-lists': managementLists,
   'management-history': managementHistory,
+  'management-strangers': managementStrangers,
   restore: managementRestore,
   requests,
   traffic,
