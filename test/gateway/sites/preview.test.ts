@@ -50,13 +50,21 @@ describeWith(['kubernetes', 'root', 'nginx'], 'a preview server on demand that c
         TLS_DIR: tls,
       });
     await startCluster();
-    const { image, containerConfig } = hosts.manifest;
-    const site = (name: Name, number: number) => ({
-      ...manifestInput(name, number, { host: HOST, client: `7c9e6679-7425-40de-944b-e07fc1f90be${number}` }),
-      ...{ image: name === 'image' ? removable : image, containerConfig },
-      resources: { processing: { replicas: { min: 1, max: 2 } }, preview: { onDemand: true } },
-    });
-    manifests = { image: site('image', 0), quota: site('quota', 1), node: site('node', 2) };
+    const { image } = hosts.manifest;
+    const site = (name: Name, number: number) =>
+      hosts.configured({
+        ...manifestInput(name, number, {
+          host: HOST,
+          client: `7c9e6679-7425-40de-944b-e07fc1f90be${number}`,
+        }),
+        image: name === 'image' ? removable : image,
+        resources: { processing: { replicas: { min: 1, max: 2 } }, preview: { onDemand: true } },
+      });
+    manifests = {
+      image: await site('image', 0),
+      quota: await site('quota', 1),
+      node: await site('node', 2),
+    };
     for (const name of NAMES) await hosts.commit(manifests[name], `Add the site ${name}`);
     gateway = await stage.gateway('gateway-1', { PREVIEW_IDLE_SECONDS: '10' });
     await gateway.start();

@@ -5,7 +5,7 @@ import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { expect } from 'vitest';
 import { formatManifest } from '../../../sites/manifest/load.ts';
 import type { ManifestInput } from '../../../sites/manifest/schema.ts';
-import { encryptSecret } from '../../../sites/manifest/secrets.ts';
+import { encryptFor } from '../../../sites/manifest/secrets.ts';
 import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { openSitesRepo, type SitesRepo } from '../../../sites/repo/sites-repo.ts';
 import { NO_LIMITS, startEmulator, type TestEmulator } from '../cloudflare/emulator.ts';
@@ -68,10 +68,10 @@ export class TwoHosts implements AsyncDisposable {
     const ageIdentity = await generateIdentity();
     const manifest = manifestInput(MOVED_SITE, 0, {
       image,
-      containerConfig: await encryptSecret(await identityToRecipient(ageIdentity), containerConfig()),
       resources: { processing: { replicas: { min: 1, max: 2 } } },
     });
-    return new TwoHosts({ folder, emulator, manifest }, { opened, bare }, { ageIdentity, env });
+    const configured = { ...manifest, containerConfig: await configOf(manifest, ageIdentity) };
+    return new TwoHosts({ folder, emulator, manifest: configured }, { opened, bare }, { ageIdentity, env });
   }
 
   /** Returns the port at which the machine's proxy speaks TLS on 127.0.0.1. */
@@ -120,6 +120,11 @@ export class TwoHosts implements AsyncDisposable {
     await this.#provisioners.get(host)?.kill();
   }
 
+  /** A manifest with an encrypted configuration of its own: no two clients may have the same ciphertext. */
+  async configured(input: ManifestInput): Promise<ManifestInput> {
+    return { ...input, containerConfig: await configOf(input, this.#ageIdentity) };
+  }
+
   async commit(input: ManifestInput, subject: string): Promise<void> {
     await this.#repo.commit({
       site: input.site,
@@ -132,13 +137,13 @@ export class TwoHosts implements AsyncDisposable {
 
   /** Commits for each host a site that stays there: a host that loses its only site would wait for an approval. */
   async commitOthers(): Promise<void> {
-    const { image, containerConfig: config, resources } = this.manifest;
+    const { image, resources } = this.manifest;
     for (const [index, host] of HOSTS.entries()) {
       const own = manifestInput(`stays-${index}`, 1 + index, {
         host,
         client: `7c9e6679-7425-40de-944b-e07fc1f90be${index}`,
       });
-      await this.commit({ ...own, image, containerConfig: config, resources }, 'Add a site that stays');
+      await this.commit(await this.configured({ ...own, image, resources }), 'Add a site that stays');
     }
   }
 
@@ -176,4 +181,8 @@ export class TwoHosts implements AsyncDisposable {
     await this.emulator.close();
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
+}
+
+async function configOf({ container }: ManifestInput, ageIdentity: string): Promise<string> {
+  return await encryptFor(await identityToRecipient(ageIdentity), container, containerConfig());
 }
