@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout } from 'node:timers/promises';
+import { once } from 'node:events';
 import { Agent, request } from 'undici';
 import { PostgresqlFixture } from '../support/management/postgresql.ts';
 import { ManagementProcesses } from '../support/management/processes.ts';
@@ -71,24 +71,21 @@ async function measure(bench: Bench, { world, processes, name, path, body, pause
   const statuses = new Set<number>();
   for (let round = 0; round < ROUNDS; round += 1) {
     quiet.push(...((await latenciesOf(errand))[0] ?? []));
-    const until = new AbortController();
     const dispatcher = new Agent({ connections: 1 });
-    const sending = (async () => {
-      while (!until.signal.aborted) {
-        const headers = { authorization: stranger, 'content-type': 'application/json' };
-        const answer = await request(`${url}${path()}`, { method: 'POST', dispatcher, headers, body }).catch(
-          () => null,
-        );
-        await answer?.body.dump();
-        if (answer !== null) statuses.add(answer.statusCode);
-        sent += 1;
-        await setTimeout(pauseMs);
-      }
-    })();
+    const send = async () => {
+      const headers = { authorization: stranger, 'content-type': 'application/json' };
+      const answer = await request(`${url}${path()}`, { method: 'POST', dispatcher, headers, body });
+      await answer.body.dump();
+      statuses.add(answer.statusCode);
+      sent += 1;
+    };
+    const until = new AbortController();
+    const sending =
+      pauseMs === 0 ? repeat(send, until.signal) : paced(send, { pauseMs, signal: until.signal });
     busy.push(...((await latenciesOf(errand))[0] ?? []));
     until.abort();
     await sending;
-    await dispatcher.destroy();
+    await dispatcher.close();
   }
   const answered = [...statuses].join(', ');
   await bench(
@@ -99,6 +96,21 @@ async function measure(bench: Bench, { world, processes, name, path, body, pause
     },
   );
   await bench('  without: p99', { unit: 'ms', run: () => p99(quiet) });
+}
+
+async function repeat(send: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) await send();
+}
+
+async function paced(
+  send: () => Promise<void>,
+  { pauseMs, signal }: { pauseMs: number; signal: AbortSignal },
+) {
+  const pending: Promise<void>[] = [];
+  const timer = setInterval(() => pending.push(send()), pauseMs);
+  await once(signal, 'abort');
+  clearInterval(timer);
+  await Promise.all(pending);
 }
 
 const p99 = (times: readonly number[]) =>

@@ -17,7 +17,6 @@ const LIST = `import { registerHooks } from 'node:module';
 test.each([
   ['management/app.ts', 'fastify', ['undici', '@duckdb/node-api', 'miniflare', 'nodemailer', 'handlebars']],
   ['sites/local/demo/shop/app.ts', 'fastify', ['undici']],
-  ['sites/repo/git/git-process.ts', 'p-limit', ['execa']],
   ['gitops/kubernetes/client/client.ts', 'zod', ['undici', '@kubernetes/client-node']],
 ])('%s loads a large package only where it is used', async (entry, needed, unloaded) => {
   const url = new URL(`../../${entry}`, import.meta.url);

@@ -1,9 +1,7 @@
-import { type ChildProcess, fork } from 'node:child_process';
-import { siblingUrl } from '../../../base/runtime/sibling.ts';
-
-const PROCESS = siblingUrl('./git-process', import.meta.url);
-/** V8's options for that process: they save 20 of its 52 MB of private memory and don't make its answers slower. */
-const SMALL = ['--max-semi-space-size=1', '--optimize-for-size'];
+import { devNull } from 'node:os';
+import { ExecaError, execa } from 'execa';
+import { GitPluginError, simpleGit } from 'simple-git';
+import { limit } from '../../../base/limit.ts';
 
 /** git failed; `message` is its error output, or another reason. */
 export class GitError extends Error {
@@ -21,138 +19,135 @@ interface GitOptions {
   readonly input?: string | Buffer;
   /** Added to the environment. Secrets belong here: arguments are visible to all users of the machine. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Milliseconds without any output before git is ended; default: 60,000. */
+  /** Milliseconds without any output (in total for commands about objects) before git is ended; default: 60,000. */
   readonly silenceMs?: number;
 }
 
-/** A request to `git-process.ts`. */
-export interface GitRequest extends GitOptions {
-  readonly id: number;
-  readonly directory: string;
-  readonly args: readonly string[];
-}
+/** What talks to a remote, or works on the whole repository, and shows progress: simple-git ends it when it is silent. */
+const ORDINARY = new Set(['clone', 'config', 'fetch', 'gc', 'init', 'ls-remote', 'push']);
 
-/** An answer to one request, or a sign of life, which comes every second while git runs. */
-export type GitAnswer =
-  | { readonly isAlive: true }
-  | { readonly id: number; readonly stdout: Buffer }
-  | { readonly id: number; readonly failure: { readonly exitCode: number; readonly message: string } };
-
-/** Milliseconds. */
-interface GitTimes {
-  /** How often the helper's signs of life are checked. If two checks find none, it is replaced. */
-  readonly checkMs: number;
-  /** A helper without work ends after this time: it has 75 MB, and starts in a tenth of a second. */
-  readonly idleMs: number;
-}
-
-/** A function `git` with a helper process of its own. */
-export function gitRunner({ checkMs = 10_000, idleMs = 5_000 }: Partial<GitTimes> = {}) {
-  let starter: GitStarter | undefined;
-  return async (directory: string, args: readonly string[], options: GitOptions = {}): Promise<Buffer> => {
-    if (starter === undefined || starter.hasEnded) starter = new GitStarter({ checkMs, idleMs });
-    return await starter.run(directory, args, options);
-  };
-}
-
-interface Waiting {
-  resolve(stdout: Buffer): void;
-  reject(error: Error): void;
-}
-
-/** The process that starts git. It doesn't keep this process alive unless a command runs. */
-class GitStarter {
-  readonly #times: GitTimes;
-  readonly #child: ChildProcess;
-  readonly #waiting = new Map<number, Waiting>();
-  #lastId = 0;
-  #hasEnded = false;
-  #check: NodeJS.Timeout | undefined;
-  #idle: NodeJS.Timeout | undefined;
-  /**
-   * The number of checks since the last message. The helper is replaced at the second check: at the first one, this
-   * process may itself have been stopped until then, with messages unread.
-   */
-  #silentChecks = 0;
-
-  constructor(times: GitTimes) {
-    this.#times = times;
-    this.#child = fork(PROCESS, {
-      serialization: 'advanced',
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      execArgv: ['--disable-warning=ExperimentalWarning', ...SMALL],
-    });
-    this.#child.unref();
-    this.#child.channel?.unref();
-    this.#child.on('message', (message) => this.#settle(message as GitAnswer));
-    this.#child.on('error', (error) => this.#end(`the process that starts git failed: ${error.message}`));
-    this.#child.on('exit', () => this.#end('the process that starts git ended before git did'));
-  }
-
-  /** Whether the next call needs a new `GitStarter`. */
-  get hasEnded(): boolean {
-    return this.#hasEnded;
-  }
-
-  async run(directory: string, args: readonly string[], options: GitOptions): Promise<Buffer> {
-    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-    this.#lastId += 1;
-    // This process may have changed its PATH since the other one was started.
-    const env = { PATH: process.env.PATH ?? '', ...options.env };
-    const request: GitRequest = { ...options, id: this.#lastId, directory, args, env };
-    clearTimeout(this.#idle);
-    if (this.#waiting.size === 0) this.#watch();
-    this.#waiting.set(request.id, { resolve, reject });
-    this.#child.channel?.ref();
-    this.#child.send(request);
-    return await promise;
-  }
-
-  #watch(): void {
-    const { checkMs } = this.#times;
-    this.#silentChecks = 0;
-    this.#check = setInterval(() => {
-      this.#silentChecks += 1;
-      if (this.#silentChecks < 2) return;
-      this.#child.kill('SIGKILL');
-      this.#end(`the process that starts git did not respond for ${(2 * checkMs) / 1000} s; it was ended`);
-    }, checkMs);
-  }
-
-  /** The helper ends when its channel closes. The next call starts another helper. */
-  #dismiss(): void {
-    this.#hasEnded = true;
-    if (this.#child.connected) this.#child.disconnect();
-  }
-
-  #end(reason: string): void {
-    this.#hasEnded = true;
-    clearTimeout(this.#idle);
-    clearInterval(this.#check);
-    for (const { reject } of this.#waiting.values()) reject(new GitError(-1, reason));
-    this.#waiting.clear();
-  }
-
-  #settle(answer: GitAnswer): void {
-    this.#silentChecks = 0;
-    if ('isAlive' in answer) return;
-    const waiting = this.#waiting.get(answer.id);
-    this.#waiting.delete(answer.id);
-    if (this.#waiting.size === 0) {
-      clearInterval(this.#check);
-      this.#child.channel?.unref();
-      this.#idle = setTimeout(() => this.#dismiss(), this.#times.idleMs).unref();
-    }
-    if ('stdout' in answer) waiting?.resolve(answer.stdout);
-    else waiting?.reject(new GitError(answer.failure.exitCode, answer.failure.message));
-  }
-}
+/** How many git processes may run at once: each needs memory and file handles. Further calls wait. */
+const processes = limit(16);
+const SILENCE_MS = 60_000;
+/** The maximum number of bytes of output that are kept in memory. */
+const MAX_OUTPUT = 1 << 30;
+/**
+ * Makes git print English messages, never prompt, and ignore `refs/replace`, which replaces objects by others. It reads no
+ * settings of the machine or of the user; a caller may name another global file.
+ */
+const ENVIRONMENT = {
+  LC_ALL: 'C',
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_NO_REPLACE_OBJECTS: '1',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_GLOBAL: devNull,
+  GIT_ATTR_NOSYSTEM: '1',
+};
+/** Hooks of a repository would run as this process. */
+const SETTINGS = [`core.hooksPath=${devNull}`, `core.attributesFile=${devNull}`];
+/** Variables of git that only say how to reach a remote. Others, such as a hook's GIT_DIR, would change what git does. */
+const OF_TRANSPORT = /^GIT_(?:ASKPASS|CURL|EXEC_PATH|HTTP|PROXY|SSH|SSL|TRACE)/;
+/** Variables for people at a terminal, which simple-git refuses. */
+const INTERACTIVE = new Set(['EDITOR', 'PAGER', 'PREFIX', 'VISUAL']);
+/** What simple-git refuses unless it is allowed, because a caller's input may contain it. Ours comes from settings only. */
+const ALLOWED = {
+  allowUnsafeAskPass: true,
+  allowUnsafeConfigEnvCount: true,
+  allowUnsafeConfigPaths: true,
+  allowUnsafeCredentialHelper: true,
+  allowUnsafeExec: true,
+  allowUnsafeGitProxy: true,
+  allowUnsafeHooksPath: true,
+  allowUnsafePack: true,
+  allowUnsafeSshCommand: true,
+};
 
 /**
- * Runs git in `directory` and returns its output as bytes, since a blob may not be UTF-8. A command with `--progress`
- * may take any time while it makes progress. Throws `GitError`.
+ * Runs git in `directory` and returns its output as bytes, since a blob or a name may not be UTF-8. A command with
+ * `--progress` may take any time while it makes progress. Throws `GitError`.
  *
- * A small helper process starts git. To start a process, the system copies the page tables of its parent, whose event
- * loop is blocked meanwhile: 3 ms at 50 MB, 40 ms at 600 MB.
+ * @example (await git('/var/lib/tagyard/sites.git', ['rev-parse', 'HEAD'])).toString().trim()
  */
-export const git = gitRunner();
+export async function git(
+  directory: string,
+  args: readonly string[],
+  { input, env = {}, silenceMs = SILENCE_MS }: GitOptions = {},
+): Promise<Buffer> {
+  const environment = { ...inherited(), ...ENVIRONMENT, ...env };
+  const run = args.some((arg) => ORDINARY.has(arg)) && input === undefined ? ordinary : streamed;
+  return await processes(() => run(directory, args, { input, env: environment, silenceMs }));
+}
+
+type Run = (
+  directory: string,
+  args: readonly string[],
+  options: { input: string | Buffer | undefined; env: Record<string, string>; silenceMs: number },
+) => Promise<Buffer>;
+
+const ordinary: Run = async (directory, args, { env, silenceMs }) => {
+  let failure: GitError | undefined;
+  const client = () =>
+    simpleGit({
+      baseDir: directory,
+      config: SETTINGS,
+      timeout: { block: silenceMs },
+      unsafe: ALLOWED,
+      allowEnvironment: Object.keys(env),
+      errors(error, { exitCode, stdErr }) {
+        if (exitCode > 0) failure = new GitError(exitCode, messageOf(Buffer.concat(stdErr).toString()));
+        return error;
+      },
+    });
+  try {
+    const output = await client()
+      .env(env)
+      .raw([...args]);
+    return Buffer.from(output);
+  } catch (error) {
+    if (error instanceof GitPluginError && error.plugin === 'timeout')
+      throw new GitError(-1, `no progress for ${silenceMs / 1000} s`);
+    throw (
+      failure ?? new GitError(-1, `git ${args[0]} failed: ${error instanceof Error ? error.message : error}`)
+    );
+  }
+};
+
+const streamed: Run = async (directory, args, { input = '', env, silenceMs }) => {
+  const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
+  try {
+    const { stdout } = await execa('git', [...settings, ...args], {
+      cwd: directory,
+      env,
+      extendEnv: false,
+      encoding: 'buffer',
+      input,
+      maxBuffer: MAX_OUTPUT,
+      timeout: silenceMs,
+      stripFinalNewline: false,
+    });
+    return Buffer.from(stdout.buffer, stdout.byteOffset, stdout.byteLength);
+  } catch (error) {
+    if (!(error instanceof ExecaError)) throw error;
+    if (error.timedOut) throw new GitError(-1, `no answer for ${silenceMs / 1000} s`);
+    const said = messageOf(Buffer.from(error.stderr ?? '').toString());
+    throw new GitError(error.exitCode ?? -1, said || `git ${args[0]} failed: ${error.shortMessage}`);
+  }
+};
+
+function inherited(): Record<string, string> {
+  const all = Object.entries(process.env).flatMap(([name, value]) => {
+    const isKept = name.startsWith('GIT_') ? OF_TRANSPORT.test(name) : !INTERACTIVE.has(name);
+    return value !== undefined && isKept ? [[name, value]] : [];
+  });
+  return Object.fromEntries(all);
+}
+
+/** A line of a progress display, which git rewrites again and again: `Receiving objects:  42% (3/7)`. */
+const PROGRESS =
+  /^(?:remote: )?[A-Z][a-z]+(?: [a-z]+)*: +(?:\d+%|\d+, done|\d+$)|^(?:remote: )?Total \d+ \(delta|^From |^To /;
+
+/** git's error output without the display of its progress. */
+function messageOf(stderr: string): string {
+  const lines = stderr.split(/[\r\n]+/).filter((line) => !PROGRESS.test(line.trim()));
+  return lines.join('\n').trim();
+}

@@ -49,8 +49,12 @@ describe('a slow remote', () => {
   function slowRemote(bytesAtOnce: number): void {
     const inRemote = (args: readonly string[], input: string | Buffer) =>
       execFileSync('git', ['-C', at('remote.git'), ...args], { input, encoding: 'utf8' }).trim();
-    const blob = inRemote(['hash-object', '-w', '--stdin'], randomBytes(120_000));
-    const tree = inRemote(['mktree'], `100644 blob ${blob}\tlarge.yaml\n`);
+    // git shows its progress after each object.
+    const files = Array.from({ length: 20 }, (_, number) => {
+      const blob = inRemote(['hash-object', '-w', '--stdin'], randomBytes(6_000));
+      return `100644 blob ${blob}\t${number}.yaml\n`;
+    });
+    const tree = inRemote(['mktree'], files.join(''));
     const person = ['-c', 'user.name=Op', '-c', 'user.email=op@example.test'];
     inRemote(['update-ref', 'refs/heads/main', inRemote([...person, 'commit-tree', tree], 'Large')], '');
     // Perl starts at once also on a busy machine: until the first byte the remote is silent.

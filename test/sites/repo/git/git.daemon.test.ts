@@ -1,12 +1,12 @@
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { GitError, git, gitRunner } from '../../../../sites/repo/git/git.ts';
+import { GitError, git } from '../../../../sites/repo/git/git.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { signal } from '../../../support/signal.ts';
 
@@ -16,46 +16,11 @@ let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'tagyard-git-'));
   await git(directory, ['init', '--quiet', '--bare']);
-  for (const name of ['gate', 'hang']) await promisify(execFile)('mkfifo', [join(directory, name)]);
+  await promisify(execFile)('mkfifo', [join(directory, 'gate')]);
   // git runs an alias in the folder of the repository.
-  await appendFile(
-    join(directory, 'config'),
-    '[alias]\n\techo = !cat\n\thang = "!touch hangs && cat hang"\n\tcopy = "!cat gate > out"\n',
-  );
+  await appendFile(join(directory, 'config'), '[alias]\n\techo = !cat\n\tcopy = "!cat gate > out"\n');
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
-
-/** The ids of the processes that start git for process `parent`. */
-const starters = (parent: number): number[] =>
-  readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => {
-      try {
-        const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-        return (
-          status.includes(`PPid:\t${parent}\n`) &&
-          readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/git-process.ts')
-        );
-      } catch {
-        return false; // ended meanwhile
-      }
-    });
-
-/** The process that starts git for process `parent`, other than `others`. */
-const starter = (parent: number, others: readonly number[] = []): number => {
-  const [pid] = starters(parent).filter((one) => !others.includes(one));
-  if (pid === undefined) throw new Error(`no process starts git for ${parent}`);
-  return pid;
-};
-
-/** git with short timeouts and a helper process of its own, which is running. */
-async function ownGit() {
-  const others = starters(process.pid);
-  const run = gitRunner({ checkMs: 1_000, idleMs: 500 });
-  await run(directory, ['version']);
-  return { run, first: starter(process.pid, others), others };
-}
 
 describe('git', () => {
   test('gets its input and returns its output without changing a byte', async () => {
@@ -82,31 +47,7 @@ describe('git', () => {
     expect(error).toMatchObject({ exitCode: -1 });
   });
 
-  test('fails when the process that starts it is stopped, and the next call gets a new process', async () => {
-    const { run, first } = await ownGit();
-    signal(first, 'SIGSTOP');
-    const error = await run(directory, ['version']).catch((reason: unknown) => reason);
-    expect(error).toMatchObject({
-      exitCode: -1,
-      message: expect.stringContaining('did not respond for 2 s'),
-    });
-    expect(String(await run(directory, ['version']))).toMatch(/^git version/);
-    await eventually(() => expect(starters(process.pid)).not.toContain(first));
-  });
-
-  test('fails when the process that started it is killed, and the next call gets a new process', async () => {
-    const { run, first, others } = await ownGit();
-    const running = run(directory, ['hang']);
-    await eventually(() => expect(existsSync(join(directory, 'hangs'))).toBe(true));
-    const failed = expect(running).rejects.toThrow('ended before git did');
-    signal(first, 'SIGKILL');
-    await failed;
-    await writeFile(join(directory, 'hang'), ''); // ends the git process that lost its parent
-    expect(String(await run(directory, ['version']))).toContain('git version');
-    expect(starter(process.pid, others)).not.toBe(first);
-  });
-
-  test('runs to its end if the process that asked for it is killed, and no process remains', async () => {
+  test('runs to its end if the process that asked for it is killed', async () => {
     const script = join(directory, 'asks.ts');
     const out = join(directory, 'out');
     await writeFile(
@@ -119,18 +60,10 @@ describe('git', () => {
     await once(asking, 'message');
     await eventually(() => expect(existsSync(out)).toBe(true));
     const pid = asking.pid ?? 0;
-    const orphan = starter(pid);
     signal(pid, 'SIGKILL');
     await once(asking, 'exit');
     await writeFile(join(directory, 'gate'), 'done');
     await eventually(async () => expect(await readFile(out, 'utf8')).toBe('done'));
-    await eventually(() => expect(existsSync(`/proc/${orphan}`)).toBe(false));
-  });
-
-  test('is started by a process that ends when it has no work for long; the next call starts another', async () => {
-    const { run, first } = await ownGit();
-    await eventually(() => expect(starters(process.pid)).not.toContain(first));
-    expect(String(await run(directory, ['version']))).toContain('git version');
   });
 
   test('does not keep its caller alive once it has answered', async () => {
