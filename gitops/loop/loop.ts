@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import { HistoryIndex } from '../../sites/repo/history/history-index.ts';
+import { HistoryIndex } from '../../sites/repo/history-index.ts';
 import { LeaseHeldError } from '../../sites/repo/host-lease.ts';
 import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { Applier } from '../appliers/contract.ts';

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
-import type { HistoryIndex } from '../../sites/repo/history/history-index.ts';
+import type { HistoryIndex } from '../../sites/repo/history-index.ts';
 import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { Certificates } from '../certificates/contract.ts';
 import { changedSites, type DesiredState } from '../desired/desired-state.ts';

@@ -5,7 +5,7 @@ import { limit } from '../../base/limit.ts';
 import { readManifest } from '../../sites/manifest/read.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
 import type { SiteFile } from '../../sites/repo/files.ts';
-import { HistoryIndex } from '../../sites/repo/history/history-index.ts';
+import { HistoryIndex } from '../../sites/repo/history-index.ts';
 import type { Context } from '../context/context.ts';
 import { withoutSecrets } from '../db/manifest-view.ts';
 import { hasOverdueClaims, settleOverdueClaims } from '../records/claims.repository.ts';
@@ -69,7 +69,7 @@ export class Projection {
     this.#tenants = tenants;
     this.#absences = new KnownAbsences(context.repo);
     this.#onOperation = onOperation;
-    this.#index = new HistoryIndex({ indexHistory: () => context.repo.indexPaths() }, context.log);
+    this.#index = new HistoryIndex(context.repo, context.log);
   }
 
   /**

@@ -32,13 +32,6 @@ export class History {
     return parseLog((await this.#git.run(args)).toString());
   }
 
-  /** These commits, in this order. */
-  async entries(revisions: readonly string[]): Promise<HistoryEntry[]> {
-    if (revisions.length === 0) return [];
-    const args = ['log', LOG_FORMAT, '--no-walk=unsorted', '--stdin'];
-    return parseLog((await this.#git.run(args, `${revisions.join('\n')}\n`)).toString());
-  }
-
   async all(limit: number, revision: string, skip: number): Promise<CommitEntry[]> {
     const args = ['log', `-${limit}`, `--skip=${skip}`, ...COMMITS_LOG, '--end-of-options', revision, '--'];
     return parseCommits((await this.#git.run(args)).toString());

@@ -10,8 +10,7 @@ import { redactUrls, withoutCredentials } from './credentials.ts';
 import type { Committed, SiteEdit } from './edits/commits.ts';
 import { SitesRepoError } from './errors.ts';
 import type { SiteFile } from './files.ts';
-import { GitDir, WHOLE_REPO } from './git-dir.ts';
-import { PathCommits } from './history/path-commits.ts';
+import { GitDir } from './git-dir.ts';
 import { History } from './history.ts';
 import { HostLease } from './host-lease.ts';
 import { findLastReadable, type LastReadable, type SearchRange } from './last-readable.ts';
@@ -24,7 +23,7 @@ import { watchRepo } from './watch.ts';
 interface SitesRepoOptions {
   /** A path of a bare repository, or any URL that git fetches from and pushes to. */
   readonly url: string;
-  /** The folder of the index of path commits, and of the mirror of a remote repository. */
+  /** The folder of the mirror of a remote repository. */
   readonly cacheDir: string;
   readonly branch?: string;
   /** A file of git's settings, for example how to reach the remote. Git reads no others but the repository's own. */
@@ -52,7 +51,6 @@ export class SitesRepo {
   readonly #branch: Branch;
   readonly #files: SiteFiles;
   readonly #history: History;
-  readonly #pathCommits: PathCommits | null;
   readonly #committer: Committer;
   readonly #pollSeconds: number;
   readonly #onNotice: (message: string) => void;
@@ -71,13 +69,6 @@ export class SitesRepo {
     this.#branch = new Branch(git, options.branch ?? 'main', options.initialized ?? false);
     this.#files = new SiteFiles(git);
     this.#history = new History(git, this.#files);
-    const sources = {
-      run: git.run.bind(git),
-      isAncestor: this.#history.isAncestor.bind(this.#history),
-    };
-    const { cacheDir } = options;
-    this.#pathCommits =
-      cacheDir === undefined ? null : new PathCommits(sources, join(cacheDir, 'path-commits.json'));
     this.#committer = new Committer({
       git,
       branch: this.#branch,
@@ -169,11 +160,7 @@ export class SitesRepo {
   async history(site: string, limit = 20, revision?: string): Promise<HistoryEntry[]> {
     const newest = revision ?? (await this.#branch.tip());
     if (newest === null) return [];
-    const find = () => this.#pathCommits?.find(`${site}.yaml`, limit, newest) ?? null;
-    const found = find();
-    if (found === null) await this.#pathCommits?.advance(newest);
-    const known = found ?? find();
-    return await (known === null ? this.#history.commits(site, limit, newest) : this.#history.entries(known));
+    return await this.#history.commits(site, limit, newest);
   }
 
   /** The texts of a site's file at these revisions (`<id>` or `<id>^`). Those that have no such file are left out. */
@@ -200,20 +187,9 @@ export class SitesRepo {
     );
   }
 
-  /** Updates git's own index of paths by commit: among 10,000 sites, `history` then takes a twentieth of the time. */
+  /** Updates git's own index of paths by commit: `history` of a site then takes a tenth of the time. */
   async indexHistory(): Promise<void> {
     await this.#history.index();
-  }
-
-  /**
-   * Reads which paths each commit touched: `history` then doesn't pass through all commits. The first call
-   * after a start also updates git's own index, for searches of other kinds.
-   */
-  async indexPaths(): Promise<void> {
-    const tip = await this.#branch.tip();
-    if (tip === null || this.#pathCommits === null) return;
-    if (!this.#pathCommits.isBuilt) await this.indexHistory();
-    await this.#pathCommits.update(tip, WHOLE_REPO.silenceMs);
   }
 
   /**

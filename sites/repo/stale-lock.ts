@@ -1,13 +1,10 @@
 import { readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
-import { uptime } from 'node:os';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { SitesRepoError } from './errors.ts';
 import { GitError } from './git/git.ts';
 
 /** Milliseconds. A younger lock is not judged yet, because its process may have only just started. */
 const MIN_AGE_MS = 2_000;
-/** The bit of the capability with which a process sees all others in /proc (capabilities(7)). */
-const CAP_SYS_PTRACE = 1n << 19n;
 /** After a crash there may be a lock for each file that git replaces: config, HEAD, packed-refs, a branch. */
 const MAX_LOCKS = 5;
 
@@ -82,8 +79,10 @@ async function holderOf(lock: string, dir: string): Promise<string | null> {
   const file = join(await realpath(dirname(lock)).catch(() => dirname(lock)), basename(lock));
   const entries = await readdir('/proc').catch(() => null);
   if (entries === null) return 'an unknown process (this system has no /proc)';
-  if (await isOwnerHidden(lock)) {
-    return 'an unknown process (/proc hides those of the lock’s user: hidepid; delete the file if no git process works in the repository)';
+  // /proc may hide the processes of other users from all but root (hidepid in proc(5)).
+  const [user, { uid }] = [process.getuid?.(), await stat(lock).catch(() => ({ uid: undefined }))];
+  if (uid !== undefined && user !== 0 && uid !== user) {
+    return `a process of another user (id ${uid}); delete the file if no git process works in the repository`;
   }
   for (const pid of entries.filter((name) => /^\d+$/.test(name))) {
     const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0').filter(Boolean);
@@ -93,20 +92,6 @@ async function holderOf(lock: string, dir: string): Promise<string | null> {
     if (uses) return `process ${pid} (${args.slice(0, 2).join(' ')})`;
   }
   return null;
-}
-
-/**
- * Whether the lock is from this boot and another user's, and /proc shows only processes of this process's user. Source:
- * proc(5), `hidepid`; capabilities(7).
- */
-async function isOwnerHidden(lock: string): Promise<boolean> {
-  const user = process.getuid?.();
-  const found = await stat(lock).catch(() => null);
-  if (found === null || found.uid === user || found.mtimeMs < Date.now() - uptime() * 1000) return false;
-  const mounts = await readFile('/proc/self/mounts', 'utf8');
-  if (!/^\S+ \/proc proc \S*\bhidepid=(?!0|off)/m.test(mounts)) return false;
-  const effective = /^CapEff:\s*([0-9a-f]+)/m.exec(await readFile('/proc/self/status', 'utf8'))?.[1] ?? '0';
-  return (BigInt(`0x${effective}`) & CAP_SYS_PTRACE) === 0n;
 }
 
 async function worksIn(pid: string, args: readonly string[], folder: string): Promise<boolean> {

@@ -53,7 +53,7 @@ async function measure(bench: Bench, world: World, one: string): Promise<void> {
   });
   await bench('  to index them, in the background', {
     unit: 's',
-    run: async () => (await took(() => world.repo.indexPaths())) / 1_000,
+    run: async () => (await took(() => world.repo.indexHistory())) / 1_000,
   });
   const { body } = await world.call('GET', `${one}/history?limit=20`, { as: 'owner' });
   const urls = [`${address}${one}`, history, `${history}&cursor=${body.next}`];

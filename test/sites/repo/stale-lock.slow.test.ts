@@ -124,8 +124,8 @@ test('a lock that its process removed meanwhile is not reported as removed', asy
   expect([runs, notices]).toEqual([2, []]);
 });
 
-describeWith('mount', 'where /proc hides the processes of other users', () => {
-  test.each([1, 2])('hidepid=%d: a lock of another user stays', (mode) => {
+describeWith('root', 'a lock of another user', () => {
+  test('stays, and the error says so', () => {
     const folder = join(bare, 'refs', 'heads');
     const lock = join(folder, 'main.lock');
     staleLock(lock);
@@ -140,10 +140,10 @@ describeWith('mount', 'where /proc hides the processes of other users', () => {
       const refuse = async () => { throw new GitError(128, "Unable to create '${lock}': File exists"); };
       await withoutStaleLocks('${bare}', () => {}, refuse).catch((error) => console.log(error.message));
       process.exit();`;
-    const mounted = `mount -t proc -o hidepid=${mode} proc /proc && exec "$0" "$@"`;
-    const node = [process.execPath, '--input-type=module', '--eval', script];
-    const answer = execFileSync('unshare', ['--mount', 'sh', '-c', mounted, ...node], { encoding: 'utf8' });
-    expect(answer).toContain('is held by an unknown process (/proc hides');
+    const answer = execFileSync(process.execPath, ['--input-type=module', '--eval', script], {
+      encoding: 'utf8',
+    });
+    expect(answer).toContain('is held by a process of another user (id 0)');
     expect(existsSync(lock)).toBe(true);
   });
 });

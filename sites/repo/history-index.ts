@@ -1,4 +1,4 @@
-import type { Log } from '../../../base/log.ts';
+import type { Log } from '../../base/log.ts';
 
 /** From this number of sites on, reading one site's history is slow without an index. */
 const MIN_SITES = 500;

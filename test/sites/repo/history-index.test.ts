@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { HistoryIndex } from '../../../../sites/repo/history/history-index.ts';
+import { HistoryIndex } from '../../../sites/repo/history-index.ts';
 
 test('updates the index from 500 sites on, one update at a time, and survives a failure', async () => {
   const updates: PromiseWithResolvers<void>[] = [];
