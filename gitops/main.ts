@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { acquireLock } from '../base/lock.ts';
 import { testIdentities } from '../sites/manifest/secrets.ts';
+import { holdBeforeStart } from '../sites/repo/host-lease.ts';
 import { holderId } from '../sites/repo/lease/holder-id.ts';
 import { openSitesRepo } from '../sites/repo/sites-repo.ts';
 import { DesiredStateReader } from './desired/reader.ts';
@@ -14,8 +15,7 @@ import { lead } from './host/replicas.ts';
 import { edgeAnswers } from './host/shared.ts';
 import { buildDaemon } from './http/app.ts';
 import { acceptedSecrets } from './http/secrets.ts';
-import { holdBeforeStart } from './loop/first-hold.ts';
-import { savedLoop } from './loop/saved-loop.ts';
+import { savedLoop } from './loop/loop.ts';
 import { StateFile } from './loop/state.ts';
 import { frozenBy } from './pass/freeze.ts';
 

@@ -10,15 +10,14 @@ import type { DesiredStateReader } from '../desired/reader.ts';
 import { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { SiteStatus } from '../report/report.ts';
-import type { Operations } from './operations.ts';
+import { Operations } from './operations.ts';
 import { Planner, type PlannerDeps } from './planner.ts';
 import { Reconciler } from './reconciler.ts';
-import { RepairLoops } from './repair-loops.ts';
-import { Retries } from './retries.ts';
-import { Schedule } from './schedule.ts';
+import { RepairLoops, Retries, Schedule } from './retries.ts';
 import { SiteRuns, type SiteRunsDeps } from './site-runs.ts';
 import { SiteStatuses } from './site-statuses.ts';
 import { Source, type SourceDeps, type SourceProblem } from './source.ts';
+import type { State, StateFile } from './state.ts';
 import { Triggers } from './triggers.ts';
 
 /** `isLost`: the saved state was lost; only the revision is known, from elsewhere. */
@@ -238,4 +237,22 @@ async function triggerOnEach<Item>(
   trigger: (item: Item) => void,
 ): Promise<void> {
   for await (const item of events) trigger(item);
+}
+
+/** A loop and its operations that continue from the saved state, and save each change of it. */
+export function savedLoop(
+  file: StateFile,
+  known: (State & { readonly isLost?: boolean }) | null,
+  deps: Omit<LoopDeps, 'operations' | 'known' | 'onChange'>,
+): { readonly loop: Loop; readonly operations: Operations } {
+  const onChange = () =>
+    file.save(() => ({
+      version: 1,
+      revision: loop.revision,
+      sites: loop.statuses(),
+      operations: operations.all(),
+    }));
+  const operations = new Operations(known?.operations ?? [], onChange, deps.clock);
+  const loop = new Loop({ ...deps, operations, known, onChange });
+  return { loop, operations };
 }

@@ -9,7 +9,7 @@ import type { Guards, Policy } from '../pass/guards.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import { type PassPlan, planPass } from '../pass/pass.ts';
 import { findRemovals } from '../pass/removals.ts';
-import type { RepairLoops } from './repair-loops.ts';
+import type { RepairLoops } from './retries.ts';
 
 export interface PlannerDeps {
   readonly repo: SitesRepo;

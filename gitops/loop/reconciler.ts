@@ -7,10 +7,8 @@ import { changeId } from '../pass/guards.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
 import type { Operations } from './operations.ts';
-import { passScope } from './pass-scope.ts';
 import type { PassFacts, Planner } from './planner.ts';
-import type { Retries } from './retries.ts';
-import type { Schedule } from './schedule.ts';
+import type { Retries, Schedule } from './retries.ts';
 import type { SiteRuns } from './site-runs.ts';
 import type { SiteStatuses } from './site-statuses.ts';
 import type { Source } from './source.ts';
@@ -32,18 +30,6 @@ interface ReconcilerDeps {
   readonly index: HistoryIndex;
   readonly onChange: () => void;
   readonly clock: Clock;
-}
-
-/** What one pass has read, and what it covers. */
-interface PassInput {
-  readonly desired: DesiredState;
-  /** Sites that differ from the last pass. */
-  readonly changed: readonly string[];
-  /** Ids of the unfinished operations by site. */
-  readonly open: ReadonlyMap<string, readonly string[]>;
-  readonly historyRewritten: boolean;
-  /** `null`: all sites. */
-  readonly scope: ReadonlySet<string> | null;
 }
 
 /** One pass: reads the desired state, plans the sites that are due, and starts their runs without waiting for them. */
@@ -93,47 +79,30 @@ export class Reconciler {
     return await this.#plan(desired, null, { historyRewritten: false, isPreview: true });
   }
 
-  /** Throws where the desired state can't be read; nothing has changed then. */
+  /**
+   * 1 reads git, 2 chooses the sites, 3 observes and plans them, 4 judges the plan (by its guards), 5 starts the runs, and
+   * 6 advances the revision. Throws where the desired state can't be read; nothing has changed then.
+   */
   async pass(pending: PendingChecks): Promise<void> {
-    const input = await this.#read(pending);
-    if (input === null) {
-      this.#nextFullAt = this.#intervalEnd();
-      this.#deps.schedule.succeeded();
-      return;
-    }
-    const { desired, changed, scope } = input;
-    const { revision } = desired;
-    const isFull = scope === null;
-    const isEmpty = scope?.size === 0;
-    const plan = isEmpty
-      ? null
-      : await this.#plan(desired, scope, { historyRewritten: input.historyRewritten });
-    this.#deps.statuses.setRevision(revision);
-    for (const site of changed) this.#deps.inventory.outdate(site);
-    if (plan !== null) this.#apply(plan, input.open);
-    this.#desired = desired;
-    if (isFull) this.#nextFullAt = this.#intervalEnd();
-    if (isFull) this.#deps.index.update(desired.sites.size);
-    if (this.#revision !== revision || !isEmpty) this.#deps.onChange();
-    // The old revision stays the reference until the guarded changes are approved or gone (docs/reconciler.md, rule 4).
-    // A target that wasn't observed may hide guarded changes.
-    const isUndecided = this.#hasGuardedChanges || (plan !== null && plan.unobserved.size > 0);
-    if (!(input.historyRewritten && isUndecided)) this.#revision = revision;
-  }
-
-  /** `null`: the repository has no branch and never had one, so there is nothing to apply. */
-  async #read(pending: PendingChecks): Promise<PassInput | null> {
-    const { source, operations, certificates, runs, retries, schedule, clock } = this.#deps;
-    // Read before the branch head: this pass then covers the commits of all these operations.
+    const { source, operations, certificates, runs, schedule, statuses, inventory, clock } = this.#deps;
+    // Read before git: this pass then covers the commits of all these operations.
     const unfinished = operations.openBySite();
     const isObservationDue = schedule.isDue();
+
+    // 1. Without a branch that has ever been there, there is nothing to apply.
     const reading = await source.read({ desired: this.#desired, revision: this.#revision });
-    if (reading === null) return null;
-    const { desired, isComplete } = reading;
-    const open: PassInput['open'] = isComplete ? unfinished : new Map();
+    if (reading === null) {
+      this.#nextFullAt = this.#intervalEnd();
+      schedule.succeeded();
+      return;
+    }
+    const { desired } = reading;
+    const open: typeof unfinished = reading.isComplete ? unfinished : new Map();
     const historyRewritten = await this.#isRewritten(desired.revision);
     certificates?.follow(desired);
     runs.supersede(desired);
+
+    // 2.
     const changed = this.#desired === null ? [] : changedSites(this.#desired, desired);
     const queued = [...open.keys()].filter((site) => operations.isQueued(site));
     const scope = passScope(
@@ -145,11 +114,29 @@ export class Reconciler {
         isHistoryRewritten: historyRewritten,
         isStateLost: this.#stateLost,
         hasGuardedChanges: this.#hasGuardedChanges,
-        sites: new Set([...pending.sites, ...changed, ...queued, ...retries.due()]),
+        sites: new Set([...pending.sites, ...changed, ...queued, ...this.#deps.retries.due()]),
       },
       desired,
     );
-    return { desired, changed, open, historyRewritten, scope };
+    const isFull = scope === null;
+    const isEmpty = scope?.size === 0;
+
+    // 3 and 4.
+    const plan = isEmpty ? null : await this.#plan(desired, scope, { historyRewritten });
+    statuses.setRevision(desired.revision);
+    for (const site of changed) inventory.outdate(site);
+
+    // 5.
+    if (plan !== null) this.#apply(plan, open);
+    if (isFull) this.#nextFullAt = this.#intervalEnd();
+    if (isFull) this.#deps.index.update(desired.sites.size);
+    if (this.#revision !== desired.revision || !isEmpty) this.#deps.onChange();
+
+    // 6. The old revision stays the reference until the guarded changes are approved or gone (docs/reconciler.md, rule
+    // 4). A target that wasn't observed may hide guarded changes.
+    this.#desired = desired;
+    const isUndecided = this.#hasGuardedChanges || (plan !== null && plan.unobserved.size > 0);
+    if (!(historyRewritten && isUndecided)) this.#revision = desired.revision;
   }
 
   async #plan(
@@ -185,4 +172,29 @@ export class Reconciler {
   #intervalEnd(): number {
     return this.#deps.clock.now() + this.#deps.intervalSeconds * 1000;
   }
+}
+
+/** Reasons for a full pass (docs/reconciler.md, rule 1), and the sites that need a pass in any case. */
+export interface ScopeReasons {
+  readonly isFirstPass: boolean;
+  /** A trigger asked for everything. */
+  readonly isRequested: boolean;
+  readonly isIntervalOver: boolean;
+  /** A failed observation is due again. */
+  readonly isObservationDue: boolean;
+  readonly isHistoryRewritten: boolean;
+  readonly isStateLost: boolean;
+  /** Changes wait for an approval: only a full pass can say whether they still do. */
+  readonly hasGuardedChanges: boolean;
+  /** Sites that changed, have a queued operation or a due retry, or were named by a trigger. */
+  readonly sites: ReadonlySet<string>;
+}
+
+/** The sites that the next pass covers; `null`: all. */
+export function passScope(
+  { sites, ...full }: ScopeReasons,
+  desired: Pick<DesiredState, 'sites'>,
+): ReadonlySet<string> | null {
+  const removesSite = [...sites].some((site) => !desired.sites.has(site));
+  return removesSite || Object.values(full).some(Boolean) ? null : sites;
 }

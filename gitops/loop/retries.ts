@@ -1,6 +1,7 @@
 import { backoffMs } from '../../base/backoff.ts';
 import type { Clock } from '../../base/clock.ts';
 import { GivenUpError, QuotaReachedError, RetryableError } from '../../base/errors.ts';
+import type { Change } from '../appliers/contract.ts';
 import type { DesiredSite } from '../desired/desired-state.ts';
 
 /** Limits concurrent runs of failing sites, so that healthy sites don't wait for them (docs/reconciler.md, rule 10). */
@@ -92,4 +93,104 @@ export class Retries {
     const waiting = [...this.#bySite].filter(([site]) => !this.#running.has(site));
     return Math.min(...waiting.map(([, { at }]) => at));
   }
+}
+
+/**
+ * The time of the next full pass after a failed observation. Only a full pass without a failure clears it: a
+ * successful pass over some sites says nothing about the others. Times are by the monotonic clock.
+ */
+export class Schedule {
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  #failures = 0;
+  #at = Number.POSITIVE_INFINITY;
+  #hasSucceeded = false;
+
+  constructor(clock: Clock, random: () => number = Math.random) {
+    this.#clock = clock;
+    this.#random = random;
+  }
+
+  /** At least one full pass since the start observed everything. */
+  get hasSucceeded(): boolean {
+    return this.#hasSucceeded;
+  }
+
+  get at(): number {
+    return this.#at;
+  }
+
+  isDue(): boolean {
+    return this.#clock.now() >= this.#at;
+  }
+
+  /**
+   * Failures of passes that run before the scheduled time neither delay it nor increase the backoff. Only a longer
+   * `retryAfter` of the other side delays it.
+   */
+  failed(errors: Iterable<Error>): void {
+    const now = this.#clock.now();
+    const retryAfterMs = [...errors].map((error) =>
+      error instanceof RetryableError ? (error.retryAfter ?? 0) * 1000 : 0,
+    );
+    const isWaiting = now < this.#at && this.#at !== Number.POSITIVE_INFINITY;
+    if (!isWaiting) {
+      this.#failures += 1;
+      this.#at = now + backoffMs(this.#failures, this.#random);
+    }
+    this.#at = Math.max(this.#at, now + Math.max(0, ...retryAfterMs));
+  }
+
+  succeeded(): void {
+    this.#hasSucceeded = true;
+    this.#failures = 0;
+    this.#at = Number.POSITIVE_INFINITY;
+  }
+}
+
+const MAX_REPAIRS = 3;
+const WINDOW_MS = 10 * 60_000;
+
+/**
+ * Counts repairs by target and key. Three repairs within ten minutes mean that something keeps changing the object:
+ * it is left alone until the oldest of these repairs is ten minutes old (docs/reconciler.md, rule 11).
+ */
+export class RepairLoops {
+  readonly #clock: Clock;
+  /** Times of repairs within ten minutes, by object; the object repaired last comes last. */
+  readonly #repairs = new Map<string, number[]>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  repaired(change: Change): void {
+    const times = [...this.#recent(change), this.#clock.now()];
+    this.#repairs.delete(idOf(change));
+    this.#repairs.set(idOf(change), times);
+    this.#forgetOld();
+  }
+
+  isRepairLoop(change: Change): boolean {
+    return this.#recent(change).length >= MAX_REPAIRS;
+  }
+
+  #forgetOld(): void {
+    const since = this.#clock.now() - WINDOW_MS;
+    for (const [id, times] of this.#repairs) {
+      if (times.some((at) => at > since)) return;
+      this.#repairs.delete(id);
+    }
+  }
+
+  #recent(change: Change): number[] {
+    const since = this.#clock.now() - WINDOW_MS;
+    const recent = (this.#repairs.get(idOf(change)) ?? []).filter((at) => at > since);
+    if (recent.length === 0) this.#repairs.delete(idOf(change));
+    return recent;
+  }
+}
+
+function idOf({ target, key }: Change): string {
+  return `${target} ${key}`;
 }

@@ -8,8 +8,7 @@ import { EMPTY_SITE_PLAN, type PassPlan } from '../pass/pass.ts';
 import { isHostFault } from './conditions.ts';
 import { executeSite, isOptional, type SiteOutcome } from './execute.ts';
 import type { Operations } from './operations.ts';
-import type { RepairLoops } from './repair-loops.ts';
-import type { Retries } from './retries.ts';
+import type { RepairLoops, Retries } from './retries.ts';
 import type { SiteStatuses } from './site-statuses.ts';
 
 export interface SiteRunsDeps {

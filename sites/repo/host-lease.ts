@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { systemClock } from '../../base/clock.ts';
 import { fastImportStream } from './edits/fast-import.ts';
 import { SitesRepoError } from './errors.ts';
 import type { GitDir } from './git-dir.ts';
@@ -241,4 +242,31 @@ function parseJson(text: string): unknown {
   } catch {
     return null;
   }
+}
+
+/** How long a start waits for git before it goes on without the lease, milliseconds. */
+const WAIT_MS = 4_000;
+
+/**
+ * Takes the host's lease before the proxy starts, so that a second daemon of this host fails here. If git is
+ * unreachable or slow, the daemon starts anyway unless another one had the lease when git was last read: the passes
+ * take the lease before they change anything. Throws `LeaseHeldError`.
+ */
+export async function holdBeforeStart(
+  repo: { head(): Promise<unknown> },
+  lease: Pick<HostLease, 'hold' | 'assertNotLost'>,
+  waitMs = WAIT_MS,
+): Promise<void> {
+  const waited = new AbortController();
+  const held = repo
+    .head()
+    .then(() => lease.hold())
+    .then(() => true);
+  const late = systemClock.sleep(waitMs, { signal: waited.signal }).then(() => false);
+  const isHeld = await Promise.race([held, late]).catch((error: unknown) => {
+    if (error instanceof SitesRepoError) return false;
+    throw error;
+  });
+  waited.abort();
+  if (!isHeld) await lease.assertNotLost();
 }

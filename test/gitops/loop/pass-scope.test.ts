@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { passScope, type ScopeReasons } from '../../../gitops/loop/pass-scope.ts';
+import { passScope, type ScopeReasons } from '../../../gitops/loop/reconciler.ts';
 import { desiredSite, desiredState } from '../../support/gitops/plans.ts';
 
 const NONE: ScopeReasons = {

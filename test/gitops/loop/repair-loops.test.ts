@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RepairLoops } from '../../../gitops/loop/repair-loops.ts';
+import { RepairLoops } from '../../../gitops/loop/retries.ts';
 import { change } from '../../support/gitops/plans.ts';
 import { privateEntries } from '../../support/private-entries.ts';
 import { testClock } from '../../support/test-clock.ts';

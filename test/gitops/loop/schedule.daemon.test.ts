@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'vitest';
 import { RetryableError } from '../../../base/errors.ts';
-import { Schedule } from '../../../gitops/loop/schedule.ts';
+import { Schedule } from '../../../gitops/loop/retries.ts';
 import { testClock } from '../../support/test-clock.ts';
 
 const failure = new Error('no route to host');
