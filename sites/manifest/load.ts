@@ -4,7 +4,13 @@ import { canonicalJson } from '../../base/canonical-json.ts';
 import { counted, textProblem } from '../../base/text.ts';
 import { refuseHostileYaml } from './limits.ts';
 import type { Problem } from './problem.ts';
-import { MANIFEST_VERSION, type Manifest, type ManifestInput, manifestSchema } from './schema.ts';
+import {
+  alwaysWritten,
+  MANIFEST_VERSION,
+  type Manifest,
+  type ManifestInput,
+  manifestSchema,
+} from './schema.ts';
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from './switches.ts';
 import { upgradeManifest } from './upgrades.ts';
 
@@ -105,34 +111,16 @@ function lineOf(document: Document, lines: LineCounter, path: readonly PropertyK
   return {};
 }
 
-/** Keys that are omitted from the text while they have their default value. */
-const OMITTED_DEFAULTS = [
-  'suspend',
-  'protect',
-  'adopt',
-  'previousLoaderTokens',
-  'tls',
-  'resources',
-  'consent',
-  'consentMode',
-  'fallback',
-  'regions',
-  'consentMaxDays',
-  'modules',
-] as const;
+/** By key: the default that the text omits. */
+const OMITTED = new Map(
+  Object.entries(manifestSchema.shape)
+    .filter(([, schema]) => !alwaysWritten.has(schema))
+    .map(([key, schema]) => [key, canonicalJson(schema.safeParse(undefined).data)]),
+);
 
 /** Canonical YAML in the key order of the schema, so that a diff shows only the change. */
 export function formatManifest(manifest: ManifestInput): string {
   const full: Manifest = manifestSchema.parse(manifest);
-  const defaults: Manifest = manifestSchema.parse({
-    ...full,
-    ...Object.fromEntries(OMITTED_DEFAULTS.map((key) => [key, undefined])),
-  });
-  const shown = Object.entries(full).filter(
-    ([key, value]) =>
-      !OMITTED_DEFAULTS.some(
-        (name) => name === key && canonicalJson(value) === canonicalJson(defaults[name]),
-      ),
-  );
+  const shown = Object.entries(full).filter(([key, value]) => canonicalJson(value) !== OMITTED.get(key));
   return stringify(Object.fromEntries(shown), { lineWidth: 0, blockQuote: 'literal' });
 }

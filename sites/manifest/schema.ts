@@ -198,39 +198,50 @@ const armored = (most: number) =>
       error: 'must be age-encrypted (armored) to the host’s recipient, never plain',
     });
 
+/** Keys that a revert changes only for operators. The last call at a key's schema notes it: others make another one. */
+export const operatorOnly = z.registry();
+/** Keys that the file has even while they have their default. */
+export const alwaysWritten = z.registry();
+
 const shape = z.strictObject({
   version: z.literal(MANIFEST_VERSION),
-  site: siteId,
-  client: canonicalId,
-  container: canonicalId,
+  site: siteId.register(operatorOnly),
+  client: canonicalId.register(operatorOnly),
+  container: canonicalId.register(operatorOnly),
   name: displayName,
-  host: z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/, 'must be 1 to 24 of a-z, 0-9 and -'),
-  state: z.enum(['present', 'absent']).default('present'),
+  host: z
+    .string()
+    .regex(/^[a-z0-9](?:[a-z0-9-]{0,22}[a-z0-9])?$/, 'must be 1 to 24 of a-z, 0-9 and -')
+    .register(operatorOnly),
+  state: z.enum(['present', 'absent']).default('present').register(alwaysWritten),
   suspend: z.boolean().default(false),
   /** No default of `true`: see `unproven`. */
   serving: z.boolean().optional(),
   protect: z.boolean().default(false),
-  adopt: z.boolean().default(false),
-  hostnames: z.strictObject({ edge: hostname, origin: hostname, preview: hostname }),
-  ports: z.strictObject({ processing: port, preview: port }),
+  adopt: z.boolean().default(false).register(operatorOnly),
+  hostnames: z.strictObject({ edge: hostname, origin: hostname, preview: hostname }).register(operatorOnly),
+  ports: z.strictObject({ processing: port, preview: port }).register(operatorOnly),
   loaderToken,
   previousLoaderTokens: z
     .array(z.strictObject({ token: loaderToken, until: z.iso.date() }))
     .max(10)
     .default([]),
   domains: z.array(domainEntry).min(1).max(20),
-  customDomains: z.array(ownableDomain).max(20).default([]),
+  customDomains: z.array(ownableDomain).max(20).default([]).register(alwaysWritten),
   /** No default of `[]`, so that a manifest without the key equals its record in the database. */
   unproven: z.array(ownableDomain).max(40).optional(),
-  image: imageReference,
-  tls: z.strictObject({ mode: z.enum(['files', 'acme']) }).prefault({ mode: 'files' }),
+  image: imageReference.register(operatorOnly),
+  tls: z
+    .strictObject({ mode: z.enum(['files', 'acme']) })
+    .prefault({ mode: 'files' })
+    .register(operatorOnly),
   /** The CONTAINER_CONFIG, encrypted with age (armored). */
   containerConfig: armored(8192),
   /** A Google Cloud service account's key: what names it, and its JSON encrypted with age (armored). */
   serviceAccount: serviceAccountFacts.extend({ key: armored(16_384) }).optional(),
   resources: containerResources.prefault({}),
   ...consentKeys,
-  features,
+  features: features.register(alwaysWritten),
   modules,
 });
 

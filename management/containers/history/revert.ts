@@ -1,4 +1,9 @@
-import type { Manifest, ManifestInput } from '../../../sites/manifest/schema.ts';
+import {
+  type Manifest,
+  type ManifestInput,
+  manifestSchema,
+  operatorOnly,
+} from '../../../sites/manifest/schema.ts';
 import { isOperator } from '../../access/tenants.ts';
 import type { Actor } from '../../db/database.ts';
 import { ManagementProblem } from '../../http/errors.ts';
@@ -6,19 +11,6 @@ import { claimedNames } from '../../records/sites.repository.ts';
 import { planOf } from '../../view/plan.ts';
 import { demandImage, demandResources, type ImageSettings } from '../image.ts';
 import { undo } from './undo.ts';
-
-/** Members of a manifest that a revert changes only for operators. */
-const OPERATORS: readonly (keyof Manifest)[] = [
-  'site',
-  'client',
-  'container',
-  'host',
-  'hostnames',
-  'ports',
-  'adopt',
-  'tls',
-  'image',
-];
 
 /** A commit's manifests before and after it. */
 interface CommitVersions {
@@ -44,7 +36,7 @@ export function reverted(
     });
   }
   const result = value as Manifest; // made of members of the three manifests
-  const changes = planOf(only(OPERATORS, current), only(OPERATORS, result)).changes;
+  const changes = planOf(operatorKeys(current), operatorKeys(result)).changes;
   const paths = changes.map(({ path }) => path);
   if (paths.length > 0 && !isOperator({ settings }, caller)) {
     throw new ManagementProblem('forbidden', { detail: `only an operator may change ${paths.join(', ')}` });
@@ -61,6 +53,8 @@ export function addedNames({ before, after }: CommitVersions): string[] {
   return claimedNames(before).filter((name) => !kept.includes(name));
 }
 
-function only(keys: readonly (keyof Manifest)[], manifest: Manifest): object {
-  return Object.fromEntries(keys.map((key) => [key, manifest[key]]));
+function operatorKeys(manifest: Manifest): object {
+  const { shape } = manifestSchema;
+  const isOne = (key: string) => operatorOnly.has(shape[key as keyof Manifest]);
+  return Object.fromEntries(Object.entries(manifest).filter(([key]) => isOne(key)));
 }
