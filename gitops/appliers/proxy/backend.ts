@@ -18,9 +18,6 @@ export interface NameLimits {
   readonly connections: number;
 }
 
-/** Above what one tag server can answer, but a small part of nginx's 8,192 connections per worker. */
-export const DEFAULT_LIMITS: NameLimits = { requestsPerSecond: 500, connections: 500 };
-
 /** The settings of every proxy backend. */
 export interface ProxySettings {
   /** The folder that only this proxy uses: for generations, logs and the ports that were picked. */

@@ -1,40 +1,36 @@
 import { join } from 'node:path';
 import type { z } from 'zod';
 import type { Log } from '../../../base/log.ts';
-import type { Identity } from '../../../base/ownership.ts';
 import type { EdgeUpstream, NameLimits, ProxyBackend, ProxySettings } from './backend.ts';
-import type { CertificateSource } from './certificates.ts';
 import type { CloudflareRanges } from './cloudflare-ranges.ts';
 import type { proxySettings } from './settings.ts';
 
 type Environment = z.output<typeof proxySettings>;
 
 /** What any of the drivers needs. */
-interface DriverSettings extends ProxySettings {
+export interface DriverSettings extends ProxySettings {
+  /** nginx; a name on PATH, or an absolute path. 1.19.5 or newer. */
   readonly bin: string;
+  /** The configuration of the system's nginx, which includes our tree; unset: an nginx of our own is started. */
   readonly systemConfig?: string;
+  /** A MaxMind DB file in which nginx finds the places of visitors; unset: only the edge knows them. */
   readonly geoDatabase?: string;
   readonly limits: NameLimits;
+  /** The maximum size of a site's log together with its rotated files, in bytes. */
   readonly logBytes: number;
+  /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly log: Log;
 }
 
 type BuildBackend = (settings: DriverSettings) => ProxyBackend;
 
-interface ProxyDriverDeps {
+interface ProxyDriverDeps
+  extends Pick<DriverSettings, 'listen' | 'hopSecret' | 'identity' | 'certificates' | 'now' | 'log'> {
   readonly stateDir: string;
-  /** Addresses to bind, see `listenAddresses`. */
-  readonly listen: readonly string[];
-  readonly hopSecret: string;
   /** See `ProxySettings`; `null`: none. */
   readonly challengeKey: string | null;
-  readonly identity: Identity;
-  readonly certificates: CertificateSource;
   readonly ranges: Pick<CloudflareRanges, 'current'>;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
-  readonly log: Log;
   /** Loads the backend of each driver. Only the driver that the environment names is loaded. */
   readonly drivers: Readonly<Record<Environment['PROXY_DRIVER'], () => Promise<BuildBackend>>>;
 }

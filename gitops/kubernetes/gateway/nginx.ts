@@ -2,7 +2,6 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limit } from '../../../base/limit.ts';
 import { contentHash } from '../../../base/ownership.ts';
-import { DEFAULT_LIMITS, type NameLimits } from '../../appliers/proxy/backend.ts';
 import { type ConvergerDeps, converge } from '../../appliers/proxy/nginx/converge.ts';
 import { NginxDaemon } from '../../appliers/proxy/nginx/daemon.ts';
 import { Generations } from '../../appliers/proxy/nginx/generations.ts';
@@ -12,6 +11,7 @@ import { rotateLogs } from '../../appliers/proxy/nginx/logs.ts';
 import { endNginx } from '../../appliers/proxy/nginx/process.ts';
 import { type MainSettings, mainSchema, plain } from '../../appliers/proxy/nginx/quote.ts';
 import { nginxRenderer, type Renderer } from '../../appliers/proxy/nginx/render.ts';
+import type { NginxSettings } from '../../appliers/proxy/nginx/settings.ts';
 import { TEMPLATES } from '../../appliers/proxy/nginx/templates.ts';
 import type { InstanceDocument } from '../delivery/documents.ts';
 import { PairFiles } from './certificates.ts';
@@ -24,14 +24,14 @@ const OURS = '# Written by Tagyard’s gateway; edits are overwritten.\n';
 /** A reload with 200 custom domains takes a second on two cores. */
 const RELOAD_TIMEOUT_MS = 30_000;
 
-export interface GatewayNginxSettings {
-  /** The program; `nginx` on PATH, or an absolute path. */
-  readonly bin: string;
+export interface GatewayNginxSettings
+  extends Pick<
+    NginxSettings,
+    | ('bin' | 'listen' | 'httpPort' | 'tlsPort' | 'limits' | 'ca')
+    | ('workerProcesses' | 'logBytes' | 'shutdownSeconds')
+  > {
   /** The folder of generations, certificates, names and logs. */
   readonly directory: string;
-  readonly listen: readonly string[];
-  readonly httpPort: number;
-  readonly tlsPort: number;
   /** Where pods read policy scripts, over TLS. */
   readonly policyPort: number;
   /** This port and `resolverPort` are on 127.0.0.1. */
@@ -39,14 +39,6 @@ export interface GatewayNginxSettings {
   readonly resolverPort: number;
   /** See `MainSettings`. */
   readonly frontRanges: readonly string[] | null;
-  readonly limits?: NameLimits;
-  /** PEM file with the CA of an `https` edge; default: the system's CAs. */
-  readonly ca?: string;
-  readonly workerProcesses?: number | 'auto';
-  /** The most bytes of each log with its rotated files. */
-  readonly logBytes: number;
-  /** How long connections to old workers may stay open after a reload, in seconds. */
-  readonly shutdownSeconds?: number;
 }
 
 /** What `serve` has changed, and what nginx refuses. */
@@ -183,23 +175,14 @@ export class GatewayNginx {
   }
 
   #mainSettings({ hopSecret, edge, challengeKey }: InstanceDocument): MainSettings {
-    const { listen, httpPort, tlsPort, policyPort, statusPort, resolverPort, frontRanges } = this.#settings;
-    const { limits = DEFAULT_LIMITS } = this.#settings;
     const main = {
-      ...{ listen, httpPort, tlsPort, statusPort },
+      ...this.#settings,
       hopSecret: hopSecret.current,
-      previousHopSecret: hopSecret.previous ?? null,
-      challengeKey: challengeKey ?? null,
+      previousHopSecret: hopSecret.previous,
+      challengeKey,
       edge,
-      ca: this.#settings.ca ?? '/etc/ssl/certs/ca-certificates.crt',
-      geoModule: null,
       http2: this.#http2,
-      // A burst has the requests of two seconds, as on a host.
-      limits: { ...limits, burst: 2 * limits.requestsPerSecond },
-      shutdownSeconds: this.#settings.shutdownSeconds ?? 30,
-      systemLogs: null,
-      workerProcesses: this.#settings.workerProcesses ?? 'auto',
-      gateway: { names: this.#names.folder, resolverPort, policyPort, zone: ZONE, frontRanges },
+      gateway: { ...this.#settings, names: this.#names.folder, zone: ZONE },
     };
     return plain(mainSchema, main, 'the gateway’s settings');
   }

@@ -130,14 +130,11 @@ function refuseClaimed(key: string, { vhosts }: LoadedVhosts, table: VhostTable)
 }
 
 async function serve(table: VhostTable, settings: ProxySettings): Promise<Started> {
-  const { prefix, listen, httpPort, tlsPort, hopSecret, challengeKey, edgeUpstream, ca, trusted } = settings;
+  const { prefix, listen, httpPort, tlsPort, ca, ...shared } = settings;
   const ports = await assignProxyPorts(join(prefix, 'ports.json'), listen, { httpPort, tlsPort });
   const proxy = buildEmbeddedProxy({
+    ...shared,
     find: (host) => table.find(host),
-    hopSecret,
-    edgeUpstream,
-    ...(challengeKey === undefined ? {} : { challengeKey }),
-    ...(trusted === undefined ? {} : { trusted }),
     ...(ca === undefined ? {} : { ca: await readFile(ca, 'utf8') }),
   });
   const servers: Listening[] = [];

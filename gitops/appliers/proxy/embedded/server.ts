@@ -4,9 +4,9 @@ import { Transform } from 'node:stream';
 import type { SecureContext } from 'node:tls';
 import { createProxyServer } from 'httpxy';
 import { TAG_SERVER } from '../../../../sites/manifest/resources/tag-server.ts';
-import type { EdgeUpstream } from '../backend.ts';
+import type { ProxySettings } from '../backend.ts';
 import type { Vhost } from '../desired.ts';
-import { ARRIVAL_PATH, BODY_LIMIT_OCTETS, NO_TRUSTED_PEERS, ROBOTS, type TrustedPeers } from '../policy.ts';
+import { ARRIVAL_PATH, BODY_LIMIT_OCTETS, NO_TRUSTED_PEERS, ROBOTS } from '../policy.ts';
 import { visitorFinder } from '../visitor-address.ts';
 import { answerChallenge, isChallenge } from './challenge.ts';
 import {
@@ -23,17 +23,12 @@ export interface ServedVhost {
   readonly context: SecureContext | null;
 }
 
-interface EmbeddedProxyDeps {
+interface EmbeddedProxyDeps
+  extends Pick<ProxySettings, 'hopSecret' | 'challengeKey' | 'edgeUpstream' | 'trusted'> {
   /** Called at each handshake and request. */
   readonly find: (host: string) => ServedVhost | undefined;
-  readonly hopSecret: string;
-  /** See `ProxySettings`. */
-  readonly challengeKey?: string;
-  readonly edgeUpstream: EdgeUpstream;
   /** PEM of the CA that an `https` edge is verified by; default: Node's own. */
   readonly ca?: string;
-  /** Peers whose statement of the visitor's address is trusted. */
-  readonly trusted?: () => TrustedPeers;
 }
 
 interface EmbeddedProxy {

@@ -43,22 +43,28 @@ export const mainSchema = z.object({
   challengeKey: z
     .string()
     .regex(/^[A-Za-z0-9_-]{43}$/)
-    .nullable(),
+    .nullable()
+    .default(null),
   edge: z.object({ scheme: z.enum(['http', 'https']), address, port }),
-  ca: path,
+  // nginx has no default CAs; this is the path of the bundle on Debian and Alpine.
+  ca: path.default('/etc/ssl/certs/ca-certificates.crt'),
   /** nginx's GeoIP2 module; `null`: not loaded. */
-  geoModule: path.nullable(),
-  shutdownSeconds: z.int().min(1),
-  limits: z.object({
-    requestsPerSecond: z.int().min(1).max(1_000_000),
-    burst: z.int().min(1).max(10_000_000),
-    connections: z.int().min(1).max(65_535),
-  }),
+  geoModule: path.nullable().default(null),
+  shutdownSeconds: z.int().min(1).default(30),
+  limits: z
+    .object({
+      requestsPerSecond: z.int().min(1).max(1_000_000),
+      connections: z.int().min(1).max(65_535),
+    })
+    // Above what one tag server can answer, but a small part of nginx's 8,192 connections per worker.
+    .prefault({ requestsPerSecond: 500, connections: 500 })
+    // A burst may have the requests of two seconds, because pages send their hits in bursts.
+    .transform((limits) => ({ ...limits, burst: 2 * limits.requestsPerSecond })),
   /** The folder of logs if the system's nginx is used, because its prefix isn't ours; `null`: our own nginx is used. */
-  systemLogs: path.nullable(),
-  workerProcesses: z.union([z.int().min(1), z.literal('auto')]),
+  systemLogs: path.nullable().default(null),
+  workerProcesses: z.union([z.int().min(1), z.literal('auto')]).default('auto'),
   /** The secret before the present one, which the edge may still send; `null`: none. */
-  previousHopSecret: secret.nullable(),
+  previousHopSecret: secret.nullable().default(null),
   /**
    * How nginx is told to speak HTTP/2: by a parameter of `listen` before 1.25.1, later by a directive. `none`: it was
    * built without HTTP/2.
@@ -84,7 +90,8 @@ export const mainSchema = z.object({
         .min(1)
         .nullable(),
     })
-    .nullable(),
+    .nullable()
+    .default(null),
 });
 export type MainSettings = z.output<typeof mainSchema>;
 
