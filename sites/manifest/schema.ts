@@ -203,6 +203,18 @@ export const operatorOnly = z.registry();
 /** Keys that the file has even while they have their default. */
 export const alwaysWritten = z.registry();
 
+/**
+ * Optional keys that change how the origin, the preview and the custom domains are served. Each proxy has a table of
+ * them (`PerOption`), which doesn't compile while it lacks one.
+ */
+const vhostKeys = {} as const satisfies Readonly<Record<string, z.ZodOptional>>;
+
+/** The same keys, as proxies get them. */
+export const vhostOptions = z.strictObject(vhostKeys);
+export type VhostOptions = {
+  readonly [Key in keyof typeof vhostKeys]?: z.output<(typeof vhostKeys)[Key]>;
+};
+
 const shape = z.strictObject({
   version: z.literal(MANIFEST_VERSION),
   site: siteId.register(operatorOnly),
@@ -240,6 +252,7 @@ const shape = z.strictObject({
   /** A Google Cloud service account's key: what names it, and its JSON encrypted with age (armored). */
   serviceAccount: serviceAccountFacts.extend({ key: armored(16_384) }).optional(),
   resources: containerResources.prefault({}),
+  ...vhostKeys,
   ...consentKeys,
   features: features.register(alwaysWritten),
   modules,
@@ -306,6 +319,12 @@ export function isFirstPartyHost(host: string, domains: readonly string[]): bool
     const registrable = registrableDomain(domain);
     return registrable !== null && isWithinDomain(host, registrable);
   });
+}
+
+/** The options that a manifest sets; `undefined`: none. */
+export function vhostOptionsOf(manifest: VhostOptions): VhostOptions | undefined {
+  const options = vhostOptions.strip().parse(manifest);
+  return Object.keys(options).length === 0 ? undefined : options;
 }
 
 export type Manifest = z.output<typeof manifestSchema>;

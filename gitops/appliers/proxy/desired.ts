@@ -6,7 +6,14 @@ import {
   type LoadedManifest,
   policyHostOf,
 } from '../../../sites/manifest/containers.ts';
-import { hostname, provenHosts, siteId } from '../../../sites/manifest/schema.ts';
+import {
+  hostname,
+  provenHosts,
+  siteId,
+  type VhostOptions,
+  vhostOptions,
+  vhostOptionsOf,
+} from '../../../sites/manifest/schema.ts';
 import type { Resource, Traits } from '../contract.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 
@@ -36,21 +43,22 @@ const policyText = z
 const policyToken = z.string().regex(/^[0-9a-f]{32}$/);
 /** See `CertificateSource.edition`; it only changes the hash of the spec. */
 const certificate = z.string().optional();
+const named = { host: hostname, tls, certificate, options: vhostOptions.optional() };
 
 /** One name that the proxy serves, and its upstream. */
 const vhostSchema = z.discriminatedUnion('kind', [
   /** TLS only, to the processing containers; trusts `x-forwarded-*` of requests with the hop secret. */
-  z.strictObject({ kind: z.literal('origin'), host: hostname, tls, certificate, upstreams }),
+  z.strictObject({ kind: z.literal('origin'), ...named, upstreams }),
   /** TLS only, to the preview container: under its hostname, and under its name in the site's network. */
   z.strictObject({
     kind: z.literal('preview'),
+    ...named,
     host: z.union([hostname, label]),
     tls: previewTls,
-    certificate,
     upstreams,
   }),
   /** Plain HTTP and TLS, to the edge under the site's edge hostname. */
-  z.strictObject({ kind: z.literal('custom'), host: hostname, tls, certificate, edgeHost: hostname }),
+  z.strictObject({ kind: z.literal('custom'), ...named, edgeHost: hostname }),
   /** TLS only, under the script's name in the site's network: each path below `/<token>/` answers the site's policy script. */
   z.strictObject({
     kind: z.literal('policy'),
@@ -62,6 +70,17 @@ const vhostSchema = z.discriminatedUnion('kind', [
   }),
 ]);
 export type Vhost = z.output<typeof vhostSchema>;
+
+/** What a proxy does about each option of a vhost. */
+export type PerOption<Result> = {
+  readonly [Option in keyof VhostOptions]-?: (value: NonNullable<VhostOptions[Option]>) => Result;
+};
+
+/** What the proxy's table says about the options that are set. */
+export function followOptions<Result>(table: PerOption<Result>, set: VhostOptions = {}): Result[] {
+  const follow = table as Readonly<Record<string, (value: unknown) => Result>>; // the same keys
+  return Object.entries(set).flatMap(([option, value]) => follow[option]?.(value) ?? []);
+}
 
 /** The name of a vhost, and where its certificate comes from. */
 export function servedName({ host, tls }: Vhost): ServedName {
@@ -83,16 +102,13 @@ export function proxyResources(
 ): Resource<ProxySpec>[] {
   const { site, hostnames, adopt } = manifest;
   const specs = containerSpecs(manifest, settings);
+  const set = vhostOptionsOf(manifest);
   const of = (role: 'processing' | 'preview') =>
     specs.filter((spec) => spec.role === role).map(({ address, port }) => ({ address, port }));
-  const named = (host: string) => {
+  const servedBy = (host: string) => {
     const { mode } = manifest.tls;
-    const certificate = editionOf?.(host, mode);
-    return {
-      host,
-      ...(mode === 'acme' ? { tls: mode } : {}),
-      ...(certificate === undefined ? {} : { certificate }),
-    };
+    const ofVhost = mode === 'acme' ? mode : undefined;
+    return { host, tls: ofVhost, certificate: editionOf?.(host, mode), options: set };
   };
   const resource = (key: string, summary: string, vhosts: Vhost[]): Resource<ProxySpec> => {
     const spec: ProxySpec = { site, vhosts };
@@ -102,16 +118,16 @@ export function proxyResources(
   const inside: Vhost[] =
     insideName === undefined
       ? []
-      : [{ kind: 'preview', host: insideName, tls: 'inside', upstreams: of('preview') }];
+      : [{ kind: 'preview', host: insideName, tls: 'inside', upstreams: of('preview'), options: set }];
   return [
     resource(site, `serve ${hostnames.origin} and ${hostnames.preview}`, [
-      { kind: 'origin', ...named(hostnames.origin), upstreams: of('processing') },
-      { kind: 'preview', ...named(hostnames.preview), upstreams: of('preview') },
+      { kind: 'origin', ...servedBy(hostnames.origin), upstreams: of('processing') },
+      { kind: 'preview', ...servedBy(hostnames.preview), upstreams: of('preview') },
       ...inside,
     ]),
     ...provenHosts(manifest).map((host) =>
       resource(`${site}/${host}`, `serve ${host} for ${hostnames.edge}`, [
-        { kind: 'custom', ...named(host), edgeHost: hostnames.edge },
+        { kind: 'custom', ...servedBy(host), edgeHost: hostnames.edge },
       ]),
     ),
   ];

@@ -1,6 +1,6 @@
 import { hash16 } from '../../../base/ownership.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
-import { provenHosts } from '../../../sites/manifest/schema.ts';
+import { provenHosts, vhostOptionsOf } from '../../../sites/manifest/schema.ts';
 import type { KubernetesObject } from '../client/kinds.ts';
 import type { InstanceDocument, SiteDocument } from '../delivery/documents.ts';
 import { type Delivered, deliverySecret } from '../delivery/secrets.ts';
@@ -26,10 +26,12 @@ export interface PemPair {
 /** The Secret by which a gateway serves a site's names; a pure function. */
 export function siteDelivery(manifest: LoadedManifest, place: Place): KubernetesObject {
   const { site, hostnames, ports, client } = manifest;
+  const options = vhostOptionsOf(manifest);
   const podsOf = (role: 'processing' | 'preview') => ({
     namespace: namespaceOf(client, place),
     service: objectName(site, role),
     port: ports[role],
+    options,
   });
   const document: SiteDocument = {
     version: 1,
@@ -40,9 +42,11 @@ export function siteDelivery(manifest: LoadedManifest, place: Place): Kubernetes
         kind: 'preview',
         host: hostnames.preview,
         ...podsOf('preview'),
-        ...(isOnDemand(manifest, place) ? { onDemand: objectName(site, 'preview') } : {}),
+        onDemand: isOnDemand(manifest, place) ? objectName(site, 'preview') : undefined,
       },
-      ...provenHosts(manifest).map((host) => ({ kind: 'custom', host, edgeHost: hostnames.edge }) as const),
+      ...provenHosts(manifest).map(
+        (host) => ({ kind: 'custom', host, edgeHost: hostnames.edge, options }) as const,
+      ),
     ],
   };
   return secretOf(`${SITE_PREFIX}${site}`, { kind: 'site', document }, place, siteLabels(manifest, place));

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hostname, siteId } from '../../../sites/manifest/schema.ts';
+import { hostname, siteId, vhostOptions } from '../../../sites/manifest/schema.ts';
 
 /**
  * What the provisioner delivers to the gateway of a cluster: a document for each site and one for the instance, each in
@@ -11,8 +11,9 @@ const VERSION = 1;
 const label = z.string().regex(/^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a DNS label');
 const port = z.int().min(1).max(65_535);
 
+const options = vhostOptions.optional();
 /** The pods that a name leads to: those of a Service, and the port on which their containers listen. */
-const pods = { namespace: label, service: label, port };
+const pods = { namespace: label, service: label, port, options };
 
 const served = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('origin'), host: hostname, ...pods }),
@@ -27,7 +28,7 @@ const served = z.discriminatedUnion('kind', [
     onDemand: label.optional(),
   }),
   /** Leads to the edge under the site's edge hostname. */
-  z.strictObject({ kind: z.literal('custom'), host: hostname, edgeHost: hostname }),
+  z.strictObject({ kind: z.literal('custom'), host: hostname, edgeHost: hostname, options }),
   /**
    * Every request for a path under the token is answered with the script. Provisioners of earlier versions wrote no
    * token. Until a delivery with a token, the script is not served, but the site's other names are.

@@ -1,3 +1,5 @@
+import { contentHash } from '../../../base/ownership.ts';
+import type { VhostOptions } from '../../../sites/manifest/schema.ts';
 import type { ProxySpec } from '../../appliers/proxy/desired.ts';
 import { fileNameOf } from '../../appliers/proxy/file-name.ts';
 import { chooseCertificate } from '../delivery/certificate-choice.ts';
@@ -11,12 +13,13 @@ export type DeliveredSecrets = ReadonlyMap<string, Delivered>;
 
 /** One file of nginx's configuration. */
 export type ServerFile =
-  /** One server for all names that lead to pods and have this certificate. */
+  /** One server for all names that lead to pods and have this certificate and these options. */
   | {
       readonly kind: 'platform';
       /** The name of the certificate's Secret. */
       readonly secret: string;
       readonly names: readonly string[];
+      readonly options?: VhostOptions | undefined;
       readonly pair: CertificatePair;
     }
   /** A server for one name of a site. `pair` is `null` while there is no certificate: then the name has no TLS. */
@@ -65,6 +68,7 @@ export function configurationOf(deliveries: DeliveredSecrets): Configuration {
 
   const pairs = [...certificates.keys()];
   const targets = new Map<string, NameTarget>();
+  const platform = new Map<string, VhostOptions | undefined>();
   const onDemand = new Map<string, string>();
   const files = new Map<string, ServerFile>();
   const owners = new Map<string, string>();
@@ -80,6 +84,7 @@ export function configurationOf(deliveries: DeliveredSecrets): Configuration {
       if (served.kind === 'origin' || served.kind === 'preview') {
         const { namespace, service, port, kind: role } = served;
         targets.set(host, { namespace, service, port, role });
+        platform.set(host, served.options);
         if (served.kind === 'preview' && served.onDemand !== undefined) {
           onDemand.set(`${namespace}/${service}`, served.onDemand);
         }
@@ -92,7 +97,7 @@ export function configurationOf(deliveries: DeliveredSecrets): Configuration {
       }
     }
   }
-  for (const [name, file] of platformFiles(certificates, [...targets.keys()])) files.set(name, file);
+  for (const [name, file] of platformFiles(certificates, platform)) files.set(name, file);
   const used = new Set([...files.values()].flatMap(({ pair }) => pair ?? []));
   return { instance, targets, onDemand, files, pairs: [...used], faults };
 }
@@ -109,36 +114,35 @@ function specOf(
     if (token === undefined) return null;
     return { site, vhosts: [{ kind, host, tls: 'inside', token, script }] };
   }
-  const tls = acme ? ({ tls: 'acme' } as const) : {};
-  return { site, vhosts: [{ kind, host, ...tls, edgeHost: served.edgeHost }] };
+  const { edgeHost, options } = served;
+  return { site, vhosts: [{ kind, host, tls: acme ? 'acme' : undefined, edgeHost, options }] };
 }
 
 /**
- * One file for each certificate that names need. The file of a wildcard serves `*.domain`, whether or not there are
- * sites under the domain, so a new site there changes no file.
+ * One file for each certificate that names need, and one for the names that also have the same options. The file of a
+ * wildcard serves `*.domain`, whether or not there are sites under the domain, so a new site there changes no file.
  */
 function platformFiles(
   certificates: ReadonlyMap<CertificatePair, string>,
-  hosts: readonly string[],
+  hosts: ReadonlyMap<string, VhostOptions | undefined>,
 ): [string, ServerFile][] {
   const pairs = [...certificates.keys()];
-  const byPair = new Map<CertificatePair, Set<string>>();
-  const add = (pair: CertificatePair | undefined, name: string) => {
-    if (pair === undefined) return;
-    byPair.set(pair, (byPair.get(pair) ?? new Set()).add(name));
-  };
-  for (const name of new Set(pairs.flatMap(({ names }) => names))) {
-    if (name.startsWith('*.')) add(chooseCertificate(pairs, name), name);
-  }
-  for (const host of hosts) {
-    const pair = chooseCertificate(pairs, host);
-    if (pair?.names.includes(host)) add(pair, host);
-  }
-  return [...byPair].map(([pair, found]) => {
-    const names = [...found].sort();
-    const [first = ''] = names;
-    // No file of a site begins with an underscore.
-    const secret = certificates.get(pair) ?? '';
-    return [fileNameOf(`_${first.replace('*', '')}`, '.conf'), { kind: 'platform', secret, names, pair }];
+  const wildcards = new Set(pairs.flatMap(({ names }) => names.filter((name) => name.startsWith('*.'))));
+  const served = [...[...wildcards].map((name) => [name, undefined] as const), ...hosts];
+  const placed = served.flatMap(([name, options]) => {
+    const pair = chooseCertificate(pairs, name);
+    const isOwn = options !== undefined || pair?.names.includes(name);
+    return pair !== undefined && isOwn ? [{ name, options, pair }] : [];
   });
+  const groups = Map.groupBy(placed, ({ pair, options }) => contentHash([pair.id, options]));
+  return [...groups.values()].flatMap((group): [string, ServerFile][] =>
+    group.slice(0, 1).map(({ options, pair }) => {
+      const names = group.map(({ name }) => name).sort();
+      const [first = ''] = names;
+      const secret = certificates.get(pair) ?? '';
+      // No file of a site begins with an underscore.
+      const file = fileNameOf(`_${first.replace('*', '')}`, '.conf');
+      return [file, { kind: 'platform', secret, names, options, pair }];
+    }),
+  );
 }

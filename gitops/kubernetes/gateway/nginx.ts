@@ -170,7 +170,7 @@ export class GatewayNginx {
   #textOf(renderer: Renderer, file: ServerFile): string {
     const paths = file.pair === null ? null : this.#pairs.pathsOf(file.pair);
     return file.kind === 'platform'
-      ? renderer.platform(file.names, this.#pairs.pathsOf(file.pair))
+      ? renderer.platform(file.names, this.#pairs.pathsOf(file.pair), file.options)
       : renderer.vhosts(file.spec, [paths]);
   }
 

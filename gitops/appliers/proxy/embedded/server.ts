@@ -5,7 +5,7 @@ import type { SecureContext } from 'node:tls';
 import { createProxyServer } from 'httpxy';
 import { TAG_SERVER } from '../../../../sites/manifest/resources/tag-server.ts';
 import type { ProxySettings } from '../backend.ts';
-import type { Vhost } from '../desired.ts';
+import { followOptions, type PerOption, type Vhost } from '../desired.ts';
 import { ARRIVAL_PATH, BODY_LIMIT_OCTETS, NO_TRUSTED_PEERS, ROBOTS } from '../policy.ts';
 import { visitorFinder } from '../visitor-address.ts';
 import { answerChallenge, isChallenge } from './challenge.ts';
@@ -38,6 +38,10 @@ interface EmbeddedProxy {
   /** Closes idle connections to upstreams. */
   close(): void;
 }
+
+/** What the options of a vhost may change, and how each of them does. */
+const USUAL = { mostOctets: BODY_LIMIT_OCTETS };
+const HANDLING: PerOption<Partial<typeof USUAL>> = {};
 
 const ARRIVAL_HEADERS = { 'content-type': 'text/plain', 'cache-control': 'no-store' };
 const POLICY_HEADERS = { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': 'no-store' };
@@ -105,7 +109,11 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
         }
         request.method = forwardedMethod(request, asked);
       }
-      if (Number(request.headers['content-length']) > BODY_LIMIT_OCTETS) {
+      const { mostOctets }: typeof USUAL = Object.assign(
+        { ...USUAL },
+        ...followOptions(HANDLING, vhost.options),
+      );
+      if (Number(request.headers['content-length']) > mostOctets) {
         tooLarge(request, response);
         return;
       }
@@ -116,7 +124,8 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
         return;
       }
       request.url = asked.target;
-      const options = { ...targetOf(vhost), ...(isChunked && { buffer: limitedBody(request, response) }) };
+      const buffer = isChunked && { buffer: limitedBody(request, response, mostOctets) };
+      const options = { ...targetOf(vhost), ...buffer };
       void proxy.web(request, response, options).catch(() => badGateway(response));
     };
 
@@ -155,12 +164,12 @@ function tooLarge(request: IncomingMessage, response: http.ServerResponse): void
 }
 
 /** Passes a body whose length isn't stated on, until it is too long. */
-function limitedBody(request: IncomingMessage, response: http.ServerResponse): Transform {
+function limitedBody(request: IncomingMessage, response: http.ServerResponse, most: number): Transform {
   let octets = 0;
   const passing = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       octets += chunk.length;
-      if (octets <= BODY_LIMIT_OCTETS) return done(null, chunk);
+      if (octets <= most) return done(null, chunk);
       request.unpipe(passing);
       tooLarge(request, response);
     },

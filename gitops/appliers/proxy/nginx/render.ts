@@ -1,7 +1,15 @@
 import Handlebars from 'handlebars';
 import { contentHash } from '../../../../base/ownership.ts';
+import { type VhostOptions, vhostOptions } from '../../../../sites/manifest/schema.ts';
 import type { CertificatePaths } from '../certificates.ts';
-import { type ProxySpec, proxySpecSchema, servedName, type Vhost } from '../desired.ts';
+import {
+  followOptions,
+  type PerOption,
+  type ProxySpec,
+  proxySpecSchema,
+  servedName,
+  type Vhost,
+} from '../desired.ts';
 import {
   ARRIVAL_PATH,
   BODY_LIMIT_OCTETS,
@@ -28,6 +36,12 @@ const variableOf = (header: string) => `http_${header.replaceAll('-', '_')}`;
 /** If a request lacks the hop secret, only these of its headers reach the container; by kind of vhost. */
 const DIRECT = { origin: DIRECT_HEADERS, preview: [...DIRECT_HEADERS, ...PREVIEW_HEADERS] } as const;
 
+/**
+ * For each option, nginx's directive in the locations that forward requests: on a host and in the gateway of a cluster.
+ * Nothing is escaped, so an option's value must be one word of nginx's language.
+ */
+const DIRECTIVES: PerOption<string> = {};
+
 export interface Renderer {
   /** Hash of everything that a site's file depends on besides its vhosts and certificates. */
   readonly form: string;
@@ -39,8 +53,8 @@ export interface Renderer {
   version(version: string): string;
   /** `certificates`: one entry for each vhost, in order; `null`: no TLS yet. Throws `TerminalError` as `plain` does. */
   vhosts(spec: ProxySpec, certificates: readonly (CertificatePaths | null)[]): string;
-  /** One server for all names that lead to pods and have this certificate. Only for a gateway. */
-  platform(names: readonly string[], certificate: CertificatePaths): string;
+  /** One server for all names that lead to pods and have this certificate and these options. Only for a gateway. */
+  platform(names: readonly string[], certificate: CertificatePaths, options?: VhostOptions): string;
 }
 
 /** Renders the templates. Handlebars escapes nothing here, so every value is checked by `plain` first. */
@@ -88,13 +102,14 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       const own = gateway === null ? {} : { tlsPort: gateway.policyPort, accept: '' };
       return policy({ ...common, ...own, ...scriptParts(vhost.script) });
     }
+    const options = followOptions(DIRECTIVES, vhost.options);
     if (vhost.kind !== 'custom') {
       const name = `tagyard_${vhost.tls === 'inside' ? 'inside' : vhost.kind}_${site}`;
       const arrival = vhost.kind === 'origin' ? ARRIVAL_PATH : null;
       const direct = DIRECT[vhost.kind].map((header) => ({ name: header, variable: variableOf(header) }));
       const dropped = droppedHeaders(vhost.kind);
       const to = { name, target: name, ownName: vhost.host, gateway: null };
-      return containers({ ...common, ...to, direct, arrival, dropped });
+      return containers({ ...common, ...to, direct, arrival, dropped, options });
     }
     return custom({
       ...common,
@@ -104,6 +119,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       dropped: droppedHeaders(vhost.kind).filter((name) => name !== hopHeader),
       hopHeader,
       edgeScheme: settings.edge.scheme,
+      options,
     });
   }
 
@@ -111,7 +127,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     form: contentHash([
       [templates.containers, templates.custom, templates.policy, templates.challenge, templates.place],
       [templates.forward, templates.platform, gateway],
-      [socket, settings.edge, DIRECT],
+      [socket, settings.edge, DIRECT, Object.entries(DIRECTIVES).map(String)],
       (['origin', 'preview', 'custom'] as const).map(droppedHeaders),
       system ? [templates.treatment, treatment] : null,
     ]),
@@ -145,7 +161,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
         .map((item, index) => vhost(site, item, plain(certificatePaths, certificates[index], item.host)))
         .join('');
     },
-    platform(names, certificate) {
+    platform(names, certificate, options) {
       const paths = plain(certificatePaths, certificate, 'the certificate');
       // Only a preview server gets this header: for an origin, the variable is empty.
       const forwarded = { name: 'forwarded', variable: 'tagyard_forwarded' };
@@ -155,6 +171,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
         ...{ ...socket, ...treatment, ...paths, ...to, arrival: ARRIVAL_PATH },
         names: plain(platformNames, names, 'the names'),
         direct: [...direct, forwarded],
+        options: followOptions(DIRECTIVES, plain(vhostOptions.optional(), options, 'the options')),
         dropped: droppedHeaders('origin').filter((name) => name !== 'forwarded'),
       });
     },
