@@ -10,7 +10,7 @@ import {
 } from '../../sites/manifest/schema.ts';
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../../sites/manifest/switches.ts';
 import {
-  givenConsentRules,
+  givenClientKeys,
   givenContainer,
   givenContainerResources,
   givenFeatures,
@@ -49,7 +49,7 @@ export const containerPatch = z
       .unwrap()
       .optional()
       .meta({ description: 'modules that are named are replaced, the others are unchanged' }),
-    ...givenConsentRules,
+    ...givenClientKeys,
     resources: givenContainerResources,
     image: imageReference.optional().meta({
       description:

@@ -3,6 +3,7 @@ import { fieldErrors } from '../../base/http/problem.ts';
 import { containerResources } from '../../sites/manifest/resources/schema.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
 import { encryptFor } from '../../sites/manifest/secrets.ts';
+import { clientKeysOf } from '../../sites/requests/container.ts';
 import { demandRole } from '../access/roles.ts';
 import { demandOpen } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
@@ -15,7 +16,7 @@ import type { ContainerView } from '../view/container-view.ts';
 import { claimContainer, type NewClaim, tryClaim } from './claim.ts';
 import { canonicalConfig } from './container-config.ts';
 import type { NewContainer } from './containers.schema.ts';
-import { consentOf, type Draft, newToken } from './draft.ts';
+import { type Draft, newToken } from './draft.ts';
 import { type ContainerPlan, planOfManifests } from './dry-run.ts';
 import {
   type CreationAnswer,
@@ -190,7 +191,7 @@ function claimOf(
         domains: body.pages.map((page) => ({ ...page, token: newToken('ct', draw) })),
         features: body.features,
         modules: body.modules,
-        consent: consentOf(body),
+        ...clientKeysOf(body),
         containerConfig: '',
         ...copied,
         ...(config === null ? {} : { containerConfig: await encryptFor(ageRecipient, id, config) }),

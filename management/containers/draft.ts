@@ -1,6 +1,5 @@
-import type { z } from 'zod';
-import { givenConsent } from '../../sites/manifest/consent.ts';
 import { type Manifest, type ManifestInput, manifestSchema } from '../../sites/manifest/schema.ts';
+import type { GivenClientKeys } from '../../sites/requests/container.ts';
 import type { Settings } from '../context/context.ts';
 import type { PortPair } from '../ports/ports.repository.ts';
 import type { Draw } from './names/draw.ts';
@@ -10,20 +9,7 @@ export function newToken(prefix: 'lt' | 'ct', draw: Draw): string {
   return `${prefix}_${draw(16).toString('hex')}`;
 }
 
-/** The rules of consent of a new site or of a change, as far as a request names them. */
-type GivenConsent = {
-  readonly [Key in keyof typeof givenConsent]?: z.output<(typeof givenConsent)[Key]>;
-};
-
-/** The rules of consent that a request names. */
-export function consentOf(
-  body: { readonly [Key in keyof GivenConsent]?: GivenConsent[Key] | undefined },
-): GivenConsent {
-  const keys = Object.keys(givenConsent) as (keyof GivenConsent)[]; // Object.keys forgets the key type
-  return Object.fromEntries(keys.filter((key) => body[key] !== undefined).map((key) => [key, body[key]]));
-}
-
-export interface Draft {
+export interface Draft extends GivenClientKeys {
   readonly id: string;
   readonly clientId: string;
   readonly name: string;
@@ -31,7 +17,6 @@ export interface Draft {
   readonly loaderToken: string;
   readonly features: ManifestInput['features'];
   readonly modules: ManifestInput['modules'];
-  readonly consent: GivenConsent;
   /** Already encrypted. */
   readonly containerConfig: string;
   /** Default: the image of new sites. */
@@ -40,7 +25,7 @@ export interface Draft {
 }
 
 /** The rules of consent that a new site gets by DEFAULT_CONSENT. */
-const DEFAULTS: Readonly<Record<Settings['defaultConsent'], GivenConsent>> = {
+const DEFAULTS: Readonly<Record<Settings['defaultConsent'], GivenClientKeys>> = {
   opt_out: {},
   required: { consent: 'required', consentMode: 'basic' },
 };
@@ -52,7 +37,7 @@ export function draftManifest(
   ports: PortPair,
   settings: Pick<Settings, 'host' | 'image' | 'edgeDomain' | 'originDomain' | 'defaultConsent'>,
 ): Manifest {
-  const { id, clientId, consent, ...rest } = draft;
+  const { id, clientId, ...rest } = draft;
   return manifestSchema.parse({
     version: 1,
     site,
@@ -67,7 +52,6 @@ export function draftManifest(
     ports,
     image: settings.image,
     ...DEFAULTS[settings.defaultConsent],
-    ...consent,
     ...rest,
   });
 }

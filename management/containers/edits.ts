@@ -1,8 +1,9 @@
 import type { z } from 'zod';
 import { isFirstPartyHost, type Manifest, type ManifestInput } from '../../sites/manifest/schema.ts';
+import { clientKeysOf } from '../../sites/requests/container.ts';
 import { ManagementProblem } from '../http/errors.ts';
 import type { containerPatch } from './containers.schema.ts';
-import { consentOf, newToken } from './draft.ts';
+import { newToken } from './draft.ts';
 import type { Draw } from './names/draw.ts';
 
 /** The maximum number of previous tokens that the manifest's schema allows. */
@@ -22,7 +23,7 @@ export function patch(
       processing: withMembers(current.resources.processing, resources?.processing),
       preview: withMembers(current.resources.preview, resources?.preview),
     },
-    ...consentOf(rest),
+    ...clientKeysOf(rest),
   };
 }
 

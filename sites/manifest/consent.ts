@@ -33,11 +33,21 @@ const regions = z
 
 /** The rules of consent of a site (docs/consent.md), as a request gives them. */
 export const givenConsent = {
-  consent: z.enum(CONSENT_MODES),
-  consentMode: z.enum(LOADING_MODES),
-  fallback: z.enum(FALLBACKS),
-  regions,
-  consentMaxDays: z.int().min(1).max(MAX_DAYS),
+  consent: z.enum(CONSENT_MODES).meta({
+    description: '`opt_out`: visitors are identified unless they refuse; `required`: only after a grant',
+  }),
+  consentMode: z.enum(LOADING_MODES).meta({
+    description: '`basic`: no tag loads before a grant; `advanced`: tags load and act by Consent Mode',
+  }),
+  fallback: z.enum(FALLBACKS).meta({
+    description: '`vendor`: pages load the vendor’s script directly while the edge fails; `none`: no tag',
+  }),
+  regions: regions.meta({
+    description: 'the whole list of places with other rules; a visitor of unknown place gets the strictest',
+  }),
+  consentMaxDays: z.int().min(1).max(MAX_DAYS).meta({
+    description: 'a consent this old counts as none, if the page says when it was given',
+  }),
 } as const;
 
 /** The same in a manifest. What is left out keeps the meaning that it had before these keys existed. */

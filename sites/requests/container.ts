@@ -16,24 +16,21 @@ import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../manifest/switches.ts';
 /** Flags by name, as a request gives them. */
 export const givenFeatures = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
 
-/** The members of a request that decide about consent. */
-export const givenConsentRules = {
-  consent: givenConsent.consent.optional().meta({
-    description: '`opt_out`: visitors are identified unless they refuse; `required`: only after a grant',
-  }),
-  consentMode: givenConsent.consentMode.optional().meta({
-    description: '`basic`: no tag loads before a grant; `advanced`: tags load and act by Consent Mode',
-  }),
-  fallback: givenConsent.fallback.optional().meta({
-    description: '`vendor`: pages load the vendor’s script directly while the edge fails; `none`: no tag',
-  }),
-  regions: givenConsent.regions.optional().meta({
-    description: 'the whole list of places with other rules; a visitor of unknown place gets the strictest',
-  }),
-  consentMaxDays: givenConsent.consentMaxDays.optional().meta({
-    description: 'a consent this old counts as none, if the page says when it was given',
-  }),
-};
+/** Keys of the manifest that clients read and set by the API, with the same names and values. */
+export const clientKeys = givenConsent;
+type ClientKeys = { readonly [Key in keyof typeof clientKeys]: z.output<(typeof clientKeys)[Key]> };
+
+/** A request names some of them. */
+export const givenClientKeys = z.object(clientKeys).partial().shape;
+export type GivenClientKeys = Partial<ClientKeys>;
+
+/** Those that a request or a manifest names. */
+export function clientKeysOf(
+  given: { readonly [Key in keyof ClientKeys]?: ClientKeys[Key] | undefined },
+): GivenClientKeys {
+  const keys = Object.keys(clientKeys) as (keyof ClientKeys)[]; // Object.keys drops the key type
+  return Object.fromEntries(keys.filter((key) => given[key] !== undefined).map((key) => [key, given[key]]));
+}
 
 export const containerConfigB64 = z
   .string()
@@ -97,7 +94,7 @@ export const givenContainer = z
     containerConfigB64,
     features: givenFeatures.default({}),
     modules: modules,
-    ...givenConsentRules,
+    ...givenClientKeys,
     resources: givenContainerResources,
   })
   .transform((body, context) => {

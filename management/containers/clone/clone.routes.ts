@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { readManifest } from '../../../sites/manifest/read.ts';
 import { containerResources } from '../../../sites/manifest/resources/schema.ts';
 import type { Manifest } from '../../../sites/manifest/schema.ts';
+import { clientKeysOf } from '../../../sites/requests/container.ts';
 import { demandContainer } from '../../access/containers.ts';
 import type { Context } from '../../context/context.ts';
 import type { Actor } from '../../db/database.ts';
@@ -13,7 +14,6 @@ import { problems } from '../../http/openapi.ts';
 import { containerParams, containerView, planHeader } from '../../view/container-view.ts';
 import { dryRunQuery, isDryRun } from '../../view/plan.ts';
 import { createContainer, type OperationRunner, planCreation } from '../create.service.ts';
-import { consentOf } from '../draft.ts';
 import { containerPlan, currentText } from '../dry-run.ts';
 import { demandAllowedImage, demandResources } from '../image.ts';
 import { planningOf } from '../planning.ts';
@@ -108,7 +108,7 @@ async function sourceOf(context: Context, id: string, caller: Actor): Promise<Ma
 function cloneOf(source: Manifest, { clientId = source.client, ...body }: z.output<typeof newClone>) {
   const { features, modules, containerConfig, image, resources } = source;
   return {
-    body: { ...body, clientId, features, modules, ...consentOf(source) },
+    body: { ...body, clientId, features, modules, ...clientKeysOf(source) },
     copied: { containerConfig, image, resources },
   };
 }

@@ -19,7 +19,6 @@ const draft: Draft = {
   domains: [{ domain: 'acme.example', webTagId: 'GTM-ABC1234', token: 'ct_0123456789abcdef' }],
   features: { multi_domain: true },
   modules: {},
-  consent: {},
   containerConfig: manifestInput().containerConfig,
 };
 
@@ -54,7 +53,7 @@ test.each([
   ['opt_out', { consent: 'required' }, { consent: 'required', consentMode: 'advanced' }],
 ] as const)('DEFAULT_CONSENT=%s and the rules %j: %j', (defaultConsent, consent, expected) => {
   const own = { ...settings, defaultConsent };
-  expect(draftManifest({ ...draft, consent }, 'acme-shop', ports, own)).toMatchObject(expected);
+  expect(draftManifest({ ...draft, ...consent }, 'acme-shop', ports, own)).toMatchObject(expected);
 });
 
 test('tokens are random and carry their prefix', () => {

@@ -1,22 +1,9 @@
 import type { paths } from '../../../../../../gitops/clients/management/index.ts';
 import type { Container } from '../../../data/containers.ts';
 
-/** What the settings form edits. */
-export type SettingsDraft = Pick<
-  Container,
-  | 'name'
-  | 'features'
-  | 'modules'
-  | 'consent'
-  | 'consentMode'
-  | 'fallback'
-  | 'regions'
-  | 'consentMaxDays'
-  | 'resources'
->;
-
 type ContainerPatch = paths['/server-containers/{id}']['patch']['requestBody']['content']['application/json'];
 
+/** What the settings form edits. */
 const KEYS = [
   'name',
   'features',
@@ -27,7 +14,9 @@ const KEYS = [
   'regions',
   'consentMaxDays',
   'resources',
-] as const satisfies readonly (keyof SettingsDraft)[];
+] as const satisfies readonly (keyof Container & keyof ContainerPatch)[];
+
+export type SettingsDraft = Pick<Container, (typeof KEYS)[number]>;
 
 /** A value that differs between two states of the settings. */
 export interface Difference {
