@@ -39,7 +39,10 @@ export function gatewayBackend(settings: ProxySettings): ProxyBackend {
   function documentOf(key: string, { site, vhosts }: ProxySpec): SiteDocument {
     const names = vhosts.map((vhost): SiteDocument['names'][number] => {
       const { host } = vhost;
-      if (vhost.kind === 'custom') return { kind: vhost.kind, host, edgeHost: vhost.edgeHost };
+      if (vhost.kind === 'custom') {
+        const { kind, edgeHost, options } = vhost;
+        return { kind, host, edgeHost, options };
+      }
       if (vhost.kind === 'policy') {
         const { kind, token, script } = vhost;
         return { kind, host, token, script };
@@ -50,7 +53,7 @@ export function gatewayBackend(settings: ProxySettings): ProxyBackend {
         vhost.upstreams.map((upstream) => ({ ...upstream, state: 'ready' })),
       );
       const port = vhost.upstreams[0]?.port ?? 0;
-      return { kind: vhost.kind, host, namespace: 'tests', service, port };
+      return { kind: vhost.kind, host, namespace: 'tests', service, port, options: vhost.options };
     });
     return { version: 1, site, names };
   }
