@@ -55,8 +55,12 @@ export type Edge = (request: Request, waitUntil: WaitUntil) => Promise<Response>
 /** What is known of a request's arrival once its site is known. */
 type Arrived = { -readonly [Member in 'bodyHolder' | 'prefix']: Arrival[Member] } & { hop?: Hop };
 
-/** What the record of a request needs, whether it succeeds or fails. */
-interface Recorded {
+/** A request, and what its record needs whether it succeeds or fails. */
+interface Received {
+  readonly request: Request;
+  /** Milliseconds of the epoch. */
+  readonly startedAt: number;
+  readonly arrived: Arrived;
   readonly notes: Notes;
   readonly waitUntil: WaitUntil;
   readonly guard: GuardDependencies;
@@ -67,184 +71,215 @@ const MAX_PASSING_MS = 10_000;
 
 const CALLERS_ID = /^[\w.-]{1,128}$/;
 
-/** Builds the edge, once per isolate. */
-export function buildEdge(dependencies: EdgeDependencies): Edge {
-  const { plugins, namespaces, now, log, hopSecret, previousHopSecret } = dependencies;
-  const router = buildRouter(plugins);
+/** What one isolate builds once for all requests. */
+type Services = ReturnType<typeof servicesOf>;
+
+function servicesOf(dependencies: EdgeDependencies) {
+  const { plugins, namespaces, now, log, hopSecret } = dependencies;
   const stores = configStores(namespaces, { ...dependencies, ttl: dependencies.configTtl });
-  const resolveSite = siteResolver(plugins, stores, log);
-  const services = {
+  const sign = signer(hopSecret);
+  return {
     ...dependencies,
     stores,
+    sign,
     flight: singleFlight<SharedBody>(now),
     memory: bodyMemory(),
-    sign: signer(hopSecret),
+    router: buildRouter(plugins),
+    resolveSite: siteResolver(plugins, stores, log),
+    isProbe: probeJudge(sign),
   };
+}
 
-  const isProbe = probeJudge(services.sign);
-
-  /** Decides how to answer a request: resolves its site and its route. */
-  async function route(
-    request: Request,
-    arrived: Arrived,
-    { notes, waitUntil, guard }: Recorded,
-  ): Promise<Handling> {
-    const requested = new URL(request.url);
-    const isProxied = isFromProxy(request.headers, [hopSecret, previousHopSecret]);
-    const peer = readHop(request, isProxied);
-    notes.country = peer.place.country;
-    const scope = {
-      waitUntil,
-      cacheBase: `https://${requested.hostname}/.tagyard`,
-      staleUntil: now() + STALE_TIMEOUT_MS,
-    };
-    const resolved = await resolveSite(requested.hostname, scope);
-    const { site } = resolved;
-    notes.site = site.siteId;
-    notes.container = site.containerId;
-    if (resolved.off) throw new EdgeError('serving_off');
-
-    const { prefixes, passesCookie, ownHosts, enabled } = resolved;
-    const arrival = await arrive(request, requested, { prefixes, passesCookie, peer, isProxied, now });
-    const { served, header, bodyHolder, path, prefix, hop } = arrival;
-    arrived.bodyHolder = bodyHolder;
-    arrived.prefix = prefix;
-    arrived.hop = hop;
-    notes.country = hop.place.country;
-    const contextOf = contextFactory(services, {
-      request,
-      requested,
-      origin: publicOrigin(requested, hop, ownHosts),
-      prefix,
-      resolved,
-      hop,
-      scope,
-      guard,
-      profiles: () =>
-        profileStore(namespaces.COOKIES, site.siteId, {
-          waitUntil,
-          now,
-          log,
-          writtenUntil: scope.staleUntil,
-        }),
-      notes,
-    });
-    const call = { request, served, header, site, ownHosts, enabled, contextOf, guard };
-    let match = await router(path);
-    // Frameworks of pages redirect to a path with a slash, which the path without the prefix has then, too.
-    const slashless = prefix !== '' && /.\/$/.test(path) ? path.slice(0, -1) : null;
-    if (match === undefined && slashless !== null) {
-      match = await router(slashless);
-      if (match !== undefined) arrival.takeOffSlash();
-    }
-    // A route of many paths, such as `/_/*`, takes precedence over what plugins own under the prefix.
-    const prefixed =
-      prefix && !match?.path.endsWith('/*') ? dispatchPrefixed(call, path, requested.search) : undefined;
-    if (prefixed) return prefixed;
-    notes.route = match?.path ?? '';
-    let handling = match ? dispatch(call, match) : dispatchDynamic(call, path);
-    if (handling === undefined && match === undefined && slashless !== null) {
-      arrival.takeOffSlash();
-      handling = dispatchDynamic(call, slashless);
-    }
-    if (!handling) throw new EdgeError('not_found');
-    return handling;
-  }
-
-  /**
-   * The answer of another party's server to a request for its host, which a wildcard route also catches. Request
-   * and answer are passed on unchanged, and so is Cloudflare's own status for a server that it can't reach.
-   * `undefined`: this is no such request, or no server answers. Two kinds of requests are never passed on: those from
-   * our proxy, because they are for a site and no other server may see their secret, and those for the cache's own
-   * addresses.
-   */
-  async function passed(request: Request, error: unknown): Promise<Response | undefined> {
-    const isOurs = hasHopHeader(request.headers) || new URL(request.url).pathname.startsWith('/.tagyard/');
-    if (toEdgeError(error).code !== 'unknown_host' || isOurs) return undefined;
-    return await dependencies.fetch(request).catch(() => undefined);
-  }
-
+/**
+ * Builds the edge, once per isolate.
+ *
+ * @example
+ * const edge = buildEdge({ plugins, namespaces: env, fetch, now: Date.now, ...settings });
+ * export default { fetch: (request, env, context) => edge(request, context.waitUntil.bind(context)) };
+ */
+export function buildEdge(dependencies: EdgeDependencies): Edge {
+  const services = servicesOf(dependencies);
+  const { now, log } = services;
   return async (request, waitUntil) => {
-    const startedAt = now();
-    const requestId = crypto.randomUUID();
-    const notes: Notes = {
-      requestId,
-      route: '',
-      site: null,
-      container: null,
-      country: null,
-      cache: null,
-      signals: null,
-      error: null,
-      cause: null,
-      consent: null,
-      events: new Map(),
-      webContainerVersion: null,
-    };
-    const guard: GuardDependencies = { timings: {}, now, log };
     const arrived: Arrived = { bodyHolder: () => request, prefix: '' };
-    const fail = async (error: unknown) => {
-      const failure = toEdgeError(error);
-      notes.error = failure.code;
-      if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
-      return endingAfter(arrived.bodyHolder(), toResponse(failure, requestId));
-    };
+    const notes = emptyNotes(crypto.randomUUID());
+    const guard = { timings: {}, now, log };
+    const received: Received = { request, waitUntil, startedAt: now(), arrived, notes, guard };
     let cors: Handling['cors'];
     let response: Response;
     try {
-      const handling = await route(request, arrived, { notes, waitUntil, guard });
+      const handling = await route(services, received);
       cors = handling.cors;
       response = await handling.handle();
     } catch (error) {
-      const answer = await passed(request, error);
+      const answer = await passed(request, error, services.fetch);
       if (answer) return answer;
-      response = await fail(error);
+      response = await refusal(error, received, log);
     }
-    const isHead = request.method === 'HEAD';
-    const final = isHead ? new Response(null, response) : response;
-    const { passing, events } = notes;
-    // Copied, because the record must not have what background work adds to the notes later.
-    const fields = {
-      time: new Date(startedAt).toISOString(),
-      requestId,
-      method: knownMethod(request.method),
-      route: notes.route,
-      status: final.status,
-      duration: now() - startedAt,
-      site: notes.site,
-      container: notes.container,
-      plugins: guard.timings,
-      cache: notes.cache,
-      colo: platformName(request.cf?.colo),
-      country: notes.country,
-      signals: notes.signals,
-      error: notes.error,
-      cause: notes.cause,
-      bytesIn: octetsOf(request),
-      // An answer to HEAD and a 304 have no body, but may state the length of a full one.
-      bytesOut: isHead || final.status === 304 ? 0 : octetsOf(final),
-      bot: isBotRequest(request, arrived),
-      consent: notes.consent,
-      webContainerVersion: notes.webContainerVersion,
-      probe: await isProbe(request, startedAt),
-    };
-    const record = () => {
-      try {
-        dependencies.record({ ...fields, events: Object.fromEntries(events) }, waitUntil);
-      } catch (error) {
-        // The page gets its answer even if the record is lost.
-        log('record_failed', { requestId, error: String(error) });
-      }
-    };
-    // The answer doesn't wait for the rest of the request's body; its record does.
-    if (passing) waitUntil(within(passing, MAX_PASSING_MS).then(record));
-    else record();
+    const final = request.method === 'HEAD' ? new Response(null, response) : response;
+    await writeRecord(services, received, final);
     return withHeaders(final, (headers) => {
       const callersId = request.headers.get('x-request-id') ?? '';
-      headers.set('x-request-id', CALLERS_ID.test(callersId) ? callersId : requestId);
-      headers.set('x-tagyard-request-id', requestId);
+      headers.set('x-request-id', CALLERS_ID.test(callersId) ? callersId : notes.requestId);
+      headers.set('x-tagyard-request-id', notes.requestId);
       if (arrived.prefix !== '') headers.append('vary', FORWARDER_VARY);
       if (cors !== undefined) allowOrigin(headers, cors);
     });
   };
+}
+
+function emptyNotes(requestId: string): Notes {
+  return {
+    requestId,
+    route: '',
+    site: null,
+    container: null,
+    country: null,
+    cache: null,
+    signals: null,
+    error: null,
+    cause: null,
+    consent: null,
+    events: new Map(),
+    webContainerVersion: null,
+  };
+}
+
+/** Decides how to answer a request: resolves its site and its route. */
+async function route(
+  services: Services,
+  { request, arrived, notes, waitUntil, guard }: Received,
+): Promise<Handling> {
+  const { namespaces, now, log, hopSecret, previousHopSecret, router } = services;
+  const requested = new URL(request.url);
+  const isProxied = isFromProxy(request.headers, [hopSecret, previousHopSecret]);
+  const peer = readHop(request, isProxied);
+  notes.country = peer.place.country;
+  const scope = {
+    waitUntil,
+    cacheBase: `https://${requested.hostname}/.tagyard`,
+    staleUntil: now() + STALE_TIMEOUT_MS,
+  };
+  const resolved = await services.resolveSite(requested.hostname, scope);
+  const { site } = resolved;
+  notes.site = site.siteId;
+  notes.container = site.containerId;
+  if (resolved.off) throw new EdgeError('serving_off');
+
+  const { prefixes, passesCookie, ownHosts, enabled } = resolved;
+  const arrival = await arrive(request, requested, { prefixes, passesCookie, peer, isProxied, now });
+  const { served, header, bodyHolder, path, prefix, hop } = arrival;
+  arrived.bodyHolder = bodyHolder;
+  arrived.prefix = prefix;
+  arrived.hop = hop;
+  notes.country = hop.place.country;
+  const contextOf = contextFactory(services, {
+    request,
+    requested,
+    origin: publicOrigin(requested, hop, ownHosts),
+    prefix,
+    resolved,
+    hop,
+    scope,
+    guard,
+    profiles: () =>
+      profileStore(namespaces.COOKIES, site.siteId, {
+        waitUntil,
+        now,
+        log,
+        writtenUntil: scope.staleUntil,
+      }),
+    notes,
+  });
+  const call = { request, served, header, site, ownHosts, enabled, contextOf, guard };
+  let match = await router(path);
+  // Frameworks of pages redirect to a path with a slash, which the path without the prefix has then, too.
+  const slashless = prefix !== '' && /.\/$/.test(path) ? path.slice(0, -1) : null;
+  if (match === undefined && slashless !== null) {
+    match = await router(slashless);
+    if (match !== undefined) arrival.takeOffSlash();
+  }
+  // A route of many paths, such as `/_/*`, takes precedence over what plugins own under the prefix.
+  const prefixed =
+    prefix && !match?.path.endsWith('/*') ? dispatchPrefixed(call, path, requested.search) : undefined;
+  if (prefixed) return prefixed;
+  notes.route = match?.path ?? '';
+  let handling = match ? dispatch(call, match) : dispatchDynamic(call, path);
+  if (handling === undefined && match === undefined && slashless !== null) {
+    arrival.takeOffSlash();
+    handling = dispatchDynamic(call, slashless);
+  }
+  if (!handling) throw new EdgeError('not_found');
+  return handling;
+}
+
+/**
+ * The answer of another party's server to a request for its host, which a wildcard route also catches. Request
+ * and answer are passed on unchanged, and so is Cloudflare's own status for a server that it can't reach.
+ * `undefined`: this is no such request, or no server answers. Two kinds of requests are never passed on: those from
+ * our proxy, because they are for a site and no other server may see their secret, and those for the cache's own
+ * addresses.
+ */
+async function passed(
+  request: Request,
+  error: unknown,
+  fetch: EdgeDependencies['fetch'],
+): Promise<Response | undefined> {
+  const isOurs = hasHopHeader(request.headers) || new URL(request.url).pathname.startsWith('/.tagyard/');
+  if (toEdgeError(error).code !== 'unknown_host' || isOurs) return undefined;
+  return await fetch(request).catch(() => undefined);
+}
+
+/** The answer to a request that can't be handled. */
+function refusal(error: unknown, { notes, arrived }: Received, log: EventLog): Promise<Response> {
+  const failure = toEdgeError(error);
+  const { requestId } = notes;
+  notes.error = failure.code;
+  if (failure.code === 'internal') log('internal', { requestId, error: String(failure.cause) });
+  return endingAfter(arrived.bodyHolder(), toResponse(failure, requestId));
+}
+
+/** Writes the record of an answered request: after the rest of its body has arrived, for which the answer doesn't wait. */
+async function writeRecord(
+  { isProbe, now, log, record }: Services,
+  { request, arrived, notes, waitUntil, guard, startedAt }: Received,
+  answer: Response,
+): Promise<void> {
+  const { requestId, passing, events } = notes;
+  const hasNoBody = request.method === 'HEAD' || answer.status === 304;
+  // Copied, because the record must not have what background work adds to the notes later.
+  const fields = {
+    time: new Date(startedAt).toISOString(),
+    requestId,
+    method: knownMethod(request.method),
+    route: notes.route,
+    status: answer.status,
+    duration: now() - startedAt,
+    site: notes.site,
+    container: notes.container,
+    plugins: guard.timings,
+    cache: notes.cache,
+    colo: platformName(request.cf?.colo),
+    country: notes.country,
+    signals: notes.signals,
+    error: notes.error,
+    cause: notes.cause,
+    bytesIn: octetsOf(request),
+    // An answer to HEAD and a 304 have no body, but may state the length of a full one.
+    bytesOut: hasNoBody ? 0 : octetsOf(answer),
+    bot: isBotRequest(request, arrived),
+    consent: notes.consent,
+    webContainerVersion: notes.webContainerVersion,
+    probe: await isProbe(request, startedAt),
+  };
+  const write = () => {
+    try {
+      record({ ...fields, events: Object.fromEntries(events) }, waitUntil);
+    } catch (error) {
+      // The page gets its answer even if the record is lost.
+      log('record_failed', { requestId, error: String(error) });
+    }
+  };
+  if (passing) waitUntil(within(passing, MAX_PASSING_MS).then(write));
+  else write();
 }

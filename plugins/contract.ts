@@ -291,7 +291,18 @@ export type Plugin<Settings = unknown> = PluginBase<Settings> &
     | { readonly kind: 'optional'; readonly flag: string }
   );
 
-/** Infers the type of the settings from `config`. */
+/**
+ * Infers the type of the settings from `config`.
+ *
+ * @example
+ * export default definePlugin({
+ *   name: 'greeting',
+ *   kind: 'optional',
+ *   flag: 'greeting',
+ *   config: z.strictObject({ text: z._default(z.string(), 'hello') }),
+ *   routes: [{ method: 'GET', path: '/greeting', handle: (_, { settings }) => new Response(settings.text) }],
+ * });
+ */
 export function definePlugin<Settings>(plugin: Plugin<Settings>): Plugin<Settings> {
   return plugin;
 }

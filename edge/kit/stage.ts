@@ -103,6 +103,12 @@ interface StageSettings {
 /**
  * The edge in workerd with its real plugins and those of `plugins`, real stores in memory, and one real upstream. Throws
  * if the plugins' claims clash, or if Miniflare or esbuild is missing; the message then says what to install.
+ *
+ * @example
+ * const stage = await startStage({ plugins: [new URL('./greeting.ts', import.meta.url)] });
+ * const { host } = await stage.site({ features: { greeting: true } });
+ * const { status } = await stage.send(host, '/greeting');
+ * await stage.close();
  */
 export async function startStage({ plugins = [] }: StageSettings = {}): Promise<Stage> {
   const stage = await startStageOf(await bundleStage(plugins.map((url) => fileURLToPath(url))));

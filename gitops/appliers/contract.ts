@@ -131,6 +131,16 @@ export interface ApplyRun {
  * - `apply` makes one idempotent change, alone or in a batch with others in flight. It throws `RetryableError` or
  *   `TerminalError`. `superseded` aborts when a newer revision changes the site: a change that is waiting then throws
  *   the signal's reason.
+ *
+ * @example
+ * const notes: Applier<string, string> = {
+ *   target: 'notes',
+ *   desired: ({ site, name, adopt }) =>
+ *     [{ target: 'notes', site, key: site, hash: contentHash(name), summary: 'a note', adopt, spec: name }],
+ *   observe: async () => await readNotes(),
+ *   plan: planResources,
+ *   apply: async ({ key, desired }) => await (desired === undefined ? removeNote(key) : writeNote(key, desired.spec)),
+ * };
  */
 export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   desired(manifest: LoadedManifest): readonly Resource<Spec>[];

@@ -89,7 +89,14 @@ export interface TagyardClientOptions {
   readonly fetch?: (request: Request) => Promise<Response>;
 }
 
-/** A client of the management API, typed by its OpenAPI document. */
+/**
+ * A client of the management API, typed by its OpenAPI document.
+ *
+ * @example
+ * const client = createClient({ url: 'https://api.example.net', token: process.env.TAGYARD_TOKEN });
+ * const failing = client.list('/server-containers', { params: { query: { state: ['failing'] } } });
+ * for await (const { name, state } of failing) console.log(name, state?.sentence);
+ */
 export function createClient(options: TagyardClientOptions): TagyardClient {
   const { url, token, retries = 3, longestWaitSeconds = 60, fetch = globalThis.fetch } = options;
   const authorization = async () =>
