@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { VerificationClient } from '../edge/verification/client.ts';
 import { testRecipient } from '../sites/manifest/secrets.ts';
 import { openSitesRepo } from '../sites/repo/sites-repo.ts';
@@ -13,14 +14,18 @@ import { type Environment, readEnvironment } from './env.ts';
 import { createAuthenticator } from './http/auth.ts';
 import { prepare } from './prepare.ts';
 import { openRawObjects } from './raw-objects/open.ts';
+import { MOST_MEMBERS } from './tenants/tenant-file.ts';
 
 /** A stop waits this long for running requests and steps. */
 const STOP_MS = 10_000;
+/** The most event streams, and the most exports of requests, that one subject may have open in one process. */
+const STREAMS_PER_SUBJECT = 100;
 
 async function connect(env: Environment): Promise<ConnectedDatabase> {
-  const { DATABASE_URL: url, PORT_POOL_DATABASE_URL: privileged, PGLITE_DIR: dir } = env;
+  const { DATABASE_URL: url, PORT_POOL_DATABASE_URL: privileged } = env;
   const onIdleError = (error: Error) => process.stderr.write(`management: database: ${error.message}\n`);
-  const db = url === undefined ? connectEmbedded(dir) : connectPostgres(url, onIdleError);
+  const db =
+    url === undefined ? connectEmbedded(join(env.STATE_DIR, 'pglite')) : connectPostgres(url, onIdleError);
   const owner = url === undefined || privileged === undefined ? db : connectPostgres(privileged, onIdleError);
   await prepare(db, owner, { host: env.HOST_NAME, ports: env.PORT_POOL });
   if (owner !== db) await owner.destroy();
@@ -41,7 +46,7 @@ function loginOf(env: Environment): LoginSettings | null {
   const { OIDC_CLIENT_ID: clientId, PUBLIC_URL: publicUrl } = env;
   if (clientId === undefined || publicUrl === undefined) return null;
   return {
-    issuer: env.OIDC_ISSUER,
+    issuer: env.AUTH_ISSUER,
     clientId,
     subjectClaim: env.AUTH_SUBJECT_CLAIM,
     clientSecret: env.OIDC_CLIENT_SECRET ?? null,
@@ -100,11 +105,11 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       limits: {
         perAddress: env.RATE_LIMIT_PER_ADDRESS,
         perSubject: env.RATE_LIMIT_PER_SUBJECT,
-        streamsPerSubject: env.STREAMS_PER_SUBJECT,
+        streamsPerSubject: STREAMS_PER_SUBJECT,
       },
       quotas: {
         containers: env.CONTAINERS_PER_CLIENT === 0 ? null : env.CONTAINERS_PER_CLIENT,
-        members: env.MEMBERS_PER_CLIENT,
+        members: MOST_MEMBERS,
         tokens: env.TOKENS_PER_CLIENT,
         clientsPerOrganisation: env.CLIENTS_PER_ORGANISATION,
         clientsPerPerson: env.CLIENTS_PER_PERSON,

@@ -20,6 +20,7 @@ import {
   wideComments,
 } from './architecture/rules.ts';
 import { settingsIn, settingsOf } from './architecture/settings.ts';
+import { settingsReference } from './architecture/settings-reference.ts';
 import { deploySources, files, sources as productSources } from './architecture/tree.ts';
 
 /** Each service's closed set of errors, by code. */
@@ -131,18 +132,31 @@ describe('the tree', () => {
     expect(undocumented(Object.keys(errors), readme?.text ?? '')).toEqual([]);
   });
 
-  test('explains in .env.example every setting that it reads, once, and no other', () => {
-    const [example] = files('.env.example');
-    const explained = settingsIn(example?.text ?? '');
-    // Both daemons may read the same file: one name can't have two meanings.
-    expect(explained.filter((name, index) => explained.indexOf(name) !== index)).toEqual([]);
-    const everything = [...sources, ...tests, ...files('.ci/*', '**/*.sh')]
-      .map(({ text }) => text)
-      .join('\n');
-    expect(
-      settingsOf([...sources, ...tests]).filter((name) => !explained.includes(name) && !(name in FOREIGN)),
-    ).toEqual([]);
-    expect(explained.filter((name) => !new RegExp(`\\b${name}\\b`).test(everything))).toEqual([]);
+  describe('in docs/reference/settings.md', () => {
+    const [reference] = files('docs/reference/settings.md');
+    const explained = [...(reference?.text ?? '').matchAll(/^\| `(\w+)` \|/gm)].map(([, name]) => name ?? '');
+
+    test('is what `npm run generate:settings` writes', () => {
+      expect(reference?.text).toBe(settingsReference());
+    });
+
+    test('has every setting that it reads, once, and no other', () => {
+      expect(explained.filter((name, index) => explained.indexOf(name) !== index)).toEqual([]);
+      const read = settingsOf([...sources, ...tests]).filter((name) => !(name in FOREIGN));
+      expect(read.filter((name) => !explained.includes(name))).toEqual([]);
+      const everything = [...sources, ...tests, ...files('.ci/*', '**/*.sh')]
+        .filter(({ path }) => !path.startsWith('test/architecture/'))
+        .map(({ text: source }) => source)
+        .join('\n');
+      expect(explained.filter((name) => !new RegExp(`\\b${name}\\b`).test(everything))).toEqual([]);
+    });
+
+    test('has those of .env.example, which are at most forty', () => {
+      const [example] = files('.env.example');
+      const decided = settingsIn(example?.text ?? '');
+      expect(decided.length).toBeLessThanOrEqual(40);
+      expect(decided.filter((name) => !explained.includes(name))).toEqual([]);
+    });
   });
 
   test('names no path that exists on one machine only', () => {

@@ -11,6 +11,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PARTS = [
   'base',
   'deploy',
+  'docs/reference/settings.md',
   'edge',
   'gitops',
   'management',

@@ -26,7 +26,7 @@ const BURST_SECONDS = 10;
 /** The shortest time between two lines that only count dropped ones, milliseconds. */
 const COUNT_MS = 1_000;
 const TOO_LONG = 'the lines were too long, or too many to be read';
-const TOO_MANY = 'the container printed more lines than are kept (CONTAINER_LOGS_LINES_PER_SECOND)';
+const TOO_MANY = 'the container printed more lines than are kept';
 
 export interface ContainerLogsOptions {
   /** The folder with one folder for each site. */

@@ -24,6 +24,8 @@ import { openSharedServices } from './shared.ts';
 
 /** The timeout of each resolver that is asked whether a name points here. */
 const DNS_TIMEOUT_MS = 3_000;
+/** How many lines a second are kept of one container. The others are only counted. */
+const LINES_PER_SECOND = 50;
 
 const PROXY_DRIVERS = {
   nginx: async () => (await import('../appliers/proxy/nginx/backend.ts')).nginxBackend,
@@ -90,7 +92,7 @@ export async function openMachineServices(
     kept: env.CONTAINER_LOGS === 'all' ? 'all' : 'json',
     keepDays: env.KEEP_CONTAINER_LOGS_DAYS,
     megabytes: env.CONTAINER_LOGS_MB,
-    linesPerSecond: env.CONTAINER_LOGS_LINES_PER_SECOND,
+    linesPerSecond: LINES_PER_SECOND,
     log,
   });
   await containerLogs.open();

@@ -1,7 +1,9 @@
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type Docker from 'dockerode';
 import type { Log } from '../../../base/log.ts';
 import { type Identity, networkName } from '../../../base/ownership.ts';
+import { siblingUrl } from '../../../base/runtime/sibling.ts';
 import type { ContainerSettings, ContainerSpec } from '../../../sites/manifest/containers.ts';
 import type { Slots } from '../../../sites/manifest/slots.ts';
 import type { Registration } from '../registration.ts';
@@ -24,6 +26,10 @@ const LEAST_DRAIN_MS = 1_000;
 const STARTUP_DEADLINE_MS = 60_000;
 /** The engine lists a thousand containers in far less time. */
 const SLOTS_TIMEOUT_MS = 5_000;
+/** An image is removed from Docker after no manifest has named it for this many days. */
+const IMAGE_KEEP_DAYS = 30;
+/** The program of each child process, if containers run as such: the stand-in tag server. */
+const STAND_IN = fileURLToPath(siblingUrl('../../../sites/local/demo/tag-server/main', import.meta.url));
 
 interface Services {
   readonly identity: Identity;
@@ -56,10 +62,9 @@ export const containers: Registration<typeof containersSettings, Services> = {
     const docker = settings.CONTAINERS_DRIVER === 'docker' ? services.docker : null;
     const { inside } = services;
     const ca = await trustedCas(settings.CONTAINER_CA_FILE, docker === null ? null : inside);
-    const keepDays = settings.IMAGE_KEEP_DAYS;
     const pruning = {
       file: join(services.stateDir, 'images.json'),
-      keepDays,
+      keepDays: IMAGE_KEEP_DAYS,
       now: services.now,
       log: services.log,
     };
@@ -71,7 +76,7 @@ export const containers: Registration<typeof containersSettings, Services> = {
     const bare = docker
       ? dockerRuntime({ docker, keyFiles, networkOf, ...ca })
       : services.embedded.containerRuntime({
-          entry: settings.TAG_SERVER_ENTRY,
+          entry: STAND_IN,
           keyFiles,
           caFileOf: processCaOf(settings.CONTAINER_CA_FILE, inside),
         });
@@ -81,7 +86,7 @@ export const containers: Registration<typeof containersSettings, Services> = {
       {
         ...services.containers,
         ...ca,
-        ...(docker && keepDays > 0 ? { images: new ImagePruning({ ...pruning, docker }) } : {}),
+        ...(docker ? { images: new ImagePruning({ ...pruning, docker }) } : {}),
         ...(sink === null ? {} : { output: sink }),
         identity,
         log,

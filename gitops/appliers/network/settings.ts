@@ -10,12 +10,23 @@ const range = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** The networks' part of the environment; `.env.example` explains each variable. */
+/** The networks' part of the environment. */
 export const networkSettings = z.object({
   CONTAINER_NETWORKS: textList
     .default(['10.213.0.0/16'])
     .pipe(z.array(range).min(1))
-    .refine((ranges) => ranges.every(({ bits }) => bits <= SUBNET_BITS), `must each hold a /${SUBNET_BITS}`),
-  CONTAINER_FIREWALL: z.enum(['enforce', 'off']).default('enforce'),
-  CONTAINER_REACHABLE: textList.default([]).pipe(z.array(range)),
+    .refine((ranges) => ranges.every(({ bits }) => bits <= SUBNET_BITS), `must each hold a /${SUBNET_BITS}`)
+    .describe(
+      "The IPv4 ranges from which each site's network gets a subnet (/26). Choose ranges that this host doesn't use.",
+    ),
+  CONTAINER_FIREWALL: z
+    .enum(['enforce', 'off'])
+    .default('enforce')
+    .describe(
+      'Whether iptables rules stop containers from reaching this host, private addresses and metadata addresses. `enforce` needs root or CAP_NET_ADMIN; without these rights sites are not ready. `npm start`: `enforce` if it can be used.',
+    ),
+  CONTAINER_REACHABLE: textList
+    .default([])
+    .pipe(z.array(range))
+    .describe('Private addresses and ranges that containers may reach, for example `10.0.5.20,10.1.0.0/24`.'),
 });

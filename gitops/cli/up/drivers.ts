@@ -18,6 +18,9 @@ export interface Drivers {
   readonly isolation: Driver<'firewall' | 'networks' | 'none'>;
 }
 
+export const PROXIES = ['nginx', 'embedded'] as const;
+export const RUNTIMES = ['docker', 'process'] as const;
+
 /** What is installed on the machine. */
 export interface Machine {
   findNginx(): Promise<{ readonly bin: string; readonly version: string } | null>;
@@ -34,8 +37,8 @@ export async function chooseDrivers(
   machine: Machine = { findNginx, isDockerUsable, mayWriteFirewall },
 ): Promise<Drivers> {
   const [proxy, containers] = await Promise.all([
-    chooseProxy(machine, requested(env, 'TAGYARD_PROXY', ['nginx', 'embedded'])),
-    chooseContainers(machine, requested(env, 'TAGYARD_CONTAINERS', ['docker', 'process'])),
+    chooseProxy(machine, requested(env, 'TAGYARD_PROXY', PROXIES)),
+    chooseContainers(machine, requested(env, 'TAGYARD_CONTAINERS', RUNTIMES)),
   ]);
   return {
     database: env.DATABASE_URL

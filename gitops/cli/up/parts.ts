@@ -1,6 +1,5 @@
 import { fileURLToPath } from 'node:url';
 import { siblingUrl } from '../../../base/runtime/sibling.ts';
-import { TAG_SERVER_ENTRY } from '../../../sites/local/demo/tag-server/entry.ts';
 import type { Home, Instance } from '../instance/home.ts';
 import { AUDIENCE, issuerOf, LOGIN_CLIENT, OPERATOR } from '../instance/issuer.ts';
 import { LOGIN_ACCOUNTS } from './accounts.ts';
@@ -101,7 +100,6 @@ export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId:
     ...(env.CONTAINER_NETWORKS ? { CONTAINER_NETWORKS: env.CONTAINER_NETWORKS } : {}),
     ...(env.CONTAINER_REACHABLE ? { CONTAINER_REACHABLE: env.CONTAINER_REACHABLE } : {}),
     CONTAINER_CA_FILE: setup.caFile,
-    TAG_SERVER_ENTRY,
     DRAIN_SECONDS: env.DRAIN_SECONDS || '0',
   });
 }
@@ -127,7 +125,6 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     INGEST_SECRET: instance.ingestSecret,
     SITES_REPO: home.at('sites.git'),
     STATE_DIR: home.at('management'),
-    PGLITE_DIR: home.at('management', 'pglite'),
     PORT_POOL: env.PORT_POOL || '20000-20999',
     AUTH_JWKS_URL: jwksUrl,
     AUTH_ISSUER: issuerOf(instance),

@@ -11,7 +11,7 @@ interface PortRequest {
   readonly fallback: number;
 }
 
-const PORTS = {
+export const PORTS = {
   management: { name: 'management', variable: 'MANAGEMENT_PORT', fallback: 8080 },
   provisioner: { name: 'provisioner', variable: 'PROVISIONER_PORT', fallback: 8081 },
   edge: { name: 'edge', variable: 'EDGE_PORT', fallback: 8787 },

@@ -43,17 +43,37 @@ const serviceName = z
   .string()
   .regex(/^[a-z0-9-]{1,63}\/[a-z0-9-]{1,63}$/, 'must be <namespace>/<name> of a Service');
 
-/** The cluster's part of the environment; `.env.example` explains each variable. */
+/** The cluster's part of the environment. */
 export const kubernetesSettings = z.object({
-  KUBECONFIG: optionalText,
-  KUBERNETES_CONTEXT: optionalText,
-  KUBERNETES_NAMESPACE: optionalText.pipe(label.optional()),
-  KUBERNETES_ADMIT_CIDRS: textList.default([]).pipe(z.array(range)),
-  KUBERNETES_GATEWAY_NAMESPACE: optionalText.pipe(label.optional()),
-  KUBERNETES_GATEWAY_SERVICE: optionalText.pipe(serviceName.optional()),
-  KUBERNETES_POLICY_SERVICE: optionalText.pipe(serviceName.optional()),
+  KUBECONFIG: optionalText.describe(
+    "The paths of the cluster's kubeconfig. Unset: the account of the pod that the daemon runs in, otherwise `~/.kube/config`.",
+  ),
+  KUBERNETES_CONTEXT: optionalText.describe('The context of the kubeconfig. Unset: its current one.'),
+  KUBERNETES_NAMESPACE: optionalText
+    .pipe(label.optional())
+    .describe(
+      'One namespace for the objects of all clients, which exists already. Unset: one for each client, which the provisioner makes and removes.',
+    ),
+  KUBERNETES_ADMIT_CIDRS: textList
+    .default([])
+    .pipe(z.array(range))
+    .describe("Address ranges from which the sites' ports may be reached."),
+  KUBERNETES_GATEWAY_NAMESPACE: optionalText
+    .pipe(label.optional())
+    .describe(
+      "The namespace of the gateways in front of the sites. Its pods may reach the sites' ports, and the provisioner writes what the gateways serve into it, as Secrets. If you set it, TLS_DIR or ACME_DIRECTORY_URL, and EDGE_UPSTREAM, are needed as on a machine.",
+    ),
+  KUBERNETES_GATEWAY_SERVICE: optionalText
+    .pipe(serviceName.optional())
+    .describe("`<namespace>/<name>` of the Service whose address the sites' names get."),
+  KUBERNETES_POLICY_SERVICE: optionalText
+    .pipe(serviceName.optional())
+    .describe(
+      "`<namespace>/<name>` of the Service whose port 443 leads to the gateways' GATEWAY_POLICY_PORT, where pods read the policy scripts of their sites. Without it, a site that has a policy script is refused.",
+    ),
   KUBERNETES_CLUSTER_DOMAIN: z
     .string()
     .regex(/^[a-z0-9-]+(?:\.[a-z0-9-]+)*$/, 'must be a domain like cluster.local')
-    .default('cluster.local'),
+    .default('cluster.local')
+    .describe("The domain of the cluster's DNS."),
 });

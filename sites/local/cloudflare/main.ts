@@ -18,6 +18,7 @@ import { delayedKv } from './kv/delayed.ts';
 import { sqliteKvStore } from './kv/store.ts';
 import { endHungRuntimes, endOrphans, rememberRuntimes } from './orphans.ts';
 import { bindRuntime } from './runtime.ts';
+import { emulatorSettings } from './settings.ts';
 
 const port = z.coerce.number().int().min(0).max(65_535);
 const environment = z.object({
@@ -27,15 +28,7 @@ const environment = z.object({
   EDGE_DOMAIN: z.string().min(1),
   EDGE_SCRIPT_NAME: z.string().min(1).default('tagyard-edge'),
   CLOUDFLARE_API_TOKEN: z.string().min(1),
-  /** `home` has shorter delays than Cloudflare, `real` has the same. */
-  CLOUDFLARE_EMULATOR: z.enum(['home', 'real']).default('home'),
-  /** Calls in five minutes. */
-  CLOUDFLARE_EMULATOR_CALLS: z.coerce.number().int().positive().default(REAL_LIMITS.calls.calls),
-  /** DNS records that a zone can have: of a new free zone, of an older free one, of a paid one. */
-  CLOUDFLARE_EMULATOR_RECORDS: z.coerce
-    .number()
-    .pipe(z.literal([200, 1000, 3500]))
-    .default(200),
+  ...emulatorSettings.shape,
   HOP_SECRET: z.string().min(1),
   HOP_SECRET_PREVIOUS: z.string().default(''),
   TAG_UPSTREAM: z.url(),
