@@ -65,9 +65,8 @@ describeWith('docker', 'containers in Docker', () => {
         // The engine restarts a container after its process has died, but not after a kill through the engine's API.
         await signalContainer(docker, { container: name, instance: INSTANCE }, 'SIGKILL');
       },
-      freeze: async (name: string) => {
-        await docker.getContainer(name).pause();
-      },
+      // Unlike a pause, this is no event for the engine: to it, the container runs.
+      freeze: (name: string) => signalContainer(docker, { container: name, instance: INSTANCE }, 'SIGSTOP'),
       account: async (name: string) => {
         const script = `
           const { readFileSync } = require('node:fs');
@@ -112,9 +111,12 @@ describeWith('docker', 'containers in Docker', () => {
         dockerRuntime({ docker, ...(caFile === undefined ? {} : { caFileOf: async () => caFile }) }),
       );
     };
-    const firstChange = async (applier: ReturnType<typeof build>, manifest: LoadedManifest) => {
+    const planOf = async (applier: ReturnType<typeof build>, manifest: LoadedManifest = site()) => {
       const desired = applier.desired(manifest);
-      const [change] = applier.plan(desired, await applier.observe(desired, signal)).changes.toReversed();
+      return applier.plan(desired, await applier.observe(desired, signal)).changes;
+    };
+    const firstChange = async (applier: ReturnType<typeof build>, manifest: LoadedManifest) => {
+      const [change] = (await planOf(applier, manifest)).toReversed();
       if (change?.desired === undefined) throw new Error('nothing to create');
       return { change, spec: change.desired.spec };
     };
@@ -221,6 +223,36 @@ describeWith('docker', 'containers in Docker', () => {
       await applier.apply(change, signal);
     });
 
+    test('replaced if they were paused, which triggers a pass', async () => {
+      const applier = build();
+      const { change, spec } = await firstChange(applier, site());
+      await applier.apply(change, signal);
+      const [before] = await mine();
+      const container = docker.getContainer(before?.Id ?? '');
+      const listening = new AbortController();
+      let hasEvent = false;
+      void applier
+        .events?.(listening.signal)
+        [Symbol.asyncIterator]()
+        .next()
+        .then(() => {
+          hasEvent = true;
+        });
+      // A subscription that isn't complete yet misses the event of a pause.
+      await eventually(async () => {
+        if ((await container.inspect()).State.Paused) await container.unpause();
+        await container.pause();
+        expect(hasEvent).toBe(true);
+      });
+      listening.abort();
+      const [repair] = (await planOf(applier)).toReversed();
+      expect(repair).toMatchObject({ op: 'update', desired: { spec: { role: spec.role } } });
+      if (repair !== undefined) await applier.apply(repair, signal);
+      const after = await mine();
+      expect(after.map(({ State }) => State)).toEqual(['running']);
+      expect(after.map(({ Id }) => Id)).not.toEqual([before?.Id]);
+    });
+
     test('removed if they were renamed', async () => {
       const applier = build();
       const { change } = await firstChange(applier, site());
@@ -229,8 +261,7 @@ describeWith('docker', 'containers in Docker', () => {
       await docker.getContainer(container?.Id ?? '').rename({ name: `tagyard-${INSTANCE}-renamed` });
       // The first observation finds it at the desired address and fails; the next one uses another address.
       await eventually(async () => {
-        const desired = applier.desired(site());
-        const { changes } = applier.plan(desired, await applier.observe(desired, signal));
+        const changes = await planOf(applier);
         expect(changes.map(({ op, key }) => `${op} ${key}`)).toContain(
           `delete stray/tagyard-${INSTANCE}-renamed`,
         );
