@@ -3,7 +3,7 @@ import { identifiedPlaces } from '../../sites/manifest/consent.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
-import type { Reason, SiteStatus } from '../report/report.ts';
+import { meaningOf, type Reason, type SiteStatus } from '../report/report.ts';
 import {
   conditionAfterRun,
   initialStatus,
@@ -29,8 +29,8 @@ interface SiteStatusesDeps {
   readonly faultOf: (site: string) => string | null;
 }
 
-/** A failed or ending run says more than that a container doesn't serve. */
-const KEPT: readonly Reason[] = ['Failed', 'Retrying', 'QuotaReached', 'Removing', 'Removed'];
+/** Reasons that stay while a container doesn't serve: they say why a change, or the repair itself, isn't made. */
+const KEPT: readonly Reason[] = ['Failed', 'Retrying', 'QuotaReached', 'ObserveFailed'];
 
 /** The only writer of site conditions (docs/reconciler.md, rule 14). */
 export class SiteStatuses {
@@ -149,7 +149,8 @@ export class SiteStatuses {
 /** The status while a container of the site doesn't serve. The repair is a run like others, and doesn't hide that. */
 function unhealthy(status: SiteStatus, fault: string): SiteStatus {
   const { reason, message } = status;
-  if (KEPT.includes(reason)) return { ...status, health: 'degraded' };
+  if (meaningOf(reason) === 'gone') return { ...status, health: 'degraded' };
+  if (KEPT.includes(reason)) return { ...status, message: `${message}; ${fault}`, health: 'degraded' };
   const besides = reason === 'Ready' || reason === 'Progressing' ? '' : `; ${reason}: ${message}`;
   return { ...status, ready: false, reason: 'Unhealthy', message: `${fault}${besides}`, health: 'degraded' };
 }

@@ -152,11 +152,37 @@ describe('while a container doesn’t serve, a site', () => {
     });
   });
 
-  test('keeps the reason of a repair that fails', () => {
+  test('keeps the reason of a step that fails, and says both', () => {
     settle(planAt('r1'));
     fault = failing;
     settle(planAt('r1'), failed, false);
-    expect(statuses.get('shop')).toMatchObject({ ready: false, reason: 'Retrying', health: 'degraded' });
+    expect(statuses.get('shop')).toMatchObject({
+      ...unhealthy,
+      reason: 'Retrying',
+      message: `kv a: refused; ${failing}`,
+    });
+  });
+
+  test('keeps the reason that the engine can’t be observed, and says both', () => {
+    settle(planAt('r1'));
+    fault = failing;
+    settle(planAt('r1', { unobserved: new Map([['containers', new Error('Docker did not answer')]]) }));
+    expect(statuses.get('shop')).toMatchObject({
+      ...unhealthy,
+      reason: 'ObserveFailed',
+      message: `containers: Docker did not answer; ${failing}`,
+    });
+  });
+
+  test('that is being removed says only that', () => {
+    settle(planAt('r1'));
+    fault = failing;
+    statuses.started(planAt('r2', {}, []), 'shop', 1);
+    expect(statuses.get('shop')).toMatchObject({
+      reason: 'Removing',
+      message: '1 change',
+      health: 'degraded',
+    });
   });
 });
 
