@@ -42,7 +42,9 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
   const socketPath = join(home, 'docker.sock');
   const docker = new Docker({ socketPath });
   let engine: ChildProcess | null = null;
+  /** Does nothing while the engine runs. */
   async function start(): Promise<void> {
+    if (engine !== null && engine.exitCode === null && engine.signalCode === null) return;
     // Without a bridge, an engine removes the default bridge of its network: that of the machine's own engine.
     const [command, ...before] = hasBridge
       ? (['dockerd'] as const)
@@ -80,7 +82,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
 
   stack.defer(async () => {
     // A test may have stopped the engine; its containers still run.
-    if (engine === null) await start();
+    await start();
     const all = await docker.listContainers({ all: true });
     await Promise.all(all.map(({ Id }) => docker.getContainer(Id).remove({ force: true })));
     await stop();
