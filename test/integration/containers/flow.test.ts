@@ -275,7 +275,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     });
     expect(await run('status')).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringMatching(new RegExp(`${site} +Ready`)),
+      stdout: expect.stringMatching(new RegExp(`^${site} +serving +Ready`, 'm')),
     });
   });
 
