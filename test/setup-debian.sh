@@ -21,6 +21,7 @@ packages=(
   python3-certbot-dns-cloudflare  # a client of Cloudflare's API that others wrote
   chromium fonts-dejavu-core fonts-liberation
   busybox-static            # the base of images that are built without a registry
+  systemd                   # judges the units of deploy/systemd
   iproute2 util-linux procps      # namespaces and the network of a cluster's nodes
   wrk hyperfine             # benchmarks
 )

@@ -30,6 +30,7 @@ export const COMPONENTS = [
   'keycloak',
   'kubernetes',
   'gixy',
+  'systemd',
 ] as const;
 type Component = (typeof COMPONENTS)[number];
 
@@ -118,6 +119,7 @@ const ARGV: Record<
   keycloak: [KEYCLOAK, '--version'],
   kubernetes: [join(KUBERNETES, 'kube-apiserver'), '--version'],
   gixy: [GIXY, '--version'],
+  systemd: ['systemd-analyze', '--version'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 
@@ -141,6 +143,7 @@ const PROGRAMS: Partial<Record<Component, readonly string[]>> = {
   certbot: ['certbot'],
   iptables: IPTABLES,
   keycloak: ['java'],
+  systemd: ['systemd-analyze', 'systemctl'],
   kubernetes: ['ip', ...IPTABLES],
 };
 
