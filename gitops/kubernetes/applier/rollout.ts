@@ -219,6 +219,11 @@ export class RolloutFailures {
     this.#counts.delete(hash);
   }
 
+  /** True if this content was rolled out. */
+  isProven(hash: string): boolean {
+    return this.#proven.has(hash);
+  }
+
   /** Forgets all other contents. */
   retain(hashes: ReadonlySet<string>): void {
     for (const hash of this.#counts.keys()) if (!hashes.has(hash)) this.#counts.delete(hash);

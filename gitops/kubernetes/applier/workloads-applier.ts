@@ -31,7 +31,8 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
         kinds: ['Deployment'],
         problemOf({ spec, hash }, found) {
           if (isOff(spec, found)) return { found: 'scaled to no pod' };
-          const outage = outageOf(found, { mayStart: spec.initialReplicas === 0 });
+          const mayStart = spec.initialReplicas === 0;
+          const outage = outageOf(found, { mayStart, isProven: failures.isProven(hash) });
           // Not a change by others: an earlier process began the rollout, or pods were lost.
           if (outage !== null) return { found: outage, outdated: true };
           failures.prove(hash);

@@ -167,6 +167,18 @@ describeWith(['kubernetes', 'root'], 'a run in a cluster', () => {
     expect(await runs.plan(acme)).toEqual(NONE);
   });
 
+  test('plans nothing for an annotation that the cluster’s controllers haven’t seen yet', async () => {
+    await cluster.withoutControllers(async () => {
+      await kubectl('annotate', 'deployment', PROCESSING, 'seen=no');
+      await eventually(() =>
+        expect(
+          [...sites.copies.of('Deployment')].some(({ metadata }) => metadata.annotations?.seen === 'no'),
+        ).toBe(true),
+      );
+      expect(await runs.plan(acme)).toEqual(NONE);
+    });
+  });
+
   test('repairs a changed field, a site without pods, and a Deployment and a policy that were deleted', async () => {
     await kubectl('set', 'env', `deployment/${PROCESSING}`, 'PORT=1');
     await kubectl('delete', 'networkpolicy', 'tagyard-deny');

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { KUBERNETES } from '../components.ts';
 import { eventually } from '../eventually.ts';
+import { signal } from '../signal.ts';
 import { metricsServer, nameServer } from './addons.ts';
 import { type ApiRequest, readAuditLog } from './audit-log.ts';
 import { takeNumber } from './cluster-number.ts';
@@ -50,6 +51,7 @@ export class Cluster {
   /** The URL of etcd. */
   readonly store: string;
   readonly #parts: Part[] = [];
+  #controllers: Part | undefined;
   #apiServer: Part | undefined;
   #owned = new AsyncDisposableStack();
 
@@ -152,6 +154,17 @@ export class Cluster {
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
   }
 
+  /** Does `work` while no controller sees what changes. */
+  async withoutControllers(work: () => Promise<unknown>): Promise<void> {
+    const pid = this.#controllers?.pid ?? 0;
+    signal(pid, 'SIGSTOP');
+    try {
+      await work();
+    } finally {
+      signal(pid, 'SIGCONT');
+    }
+  }
+
   /** Imports the image of a `docker save` file as `<repository>@<digest>`. Returns the digest: `sha256:…`. */
   async importByDigest(file: string, repository: string): Promise<string> {
     const digests = await Promise.all(this.nodes.map((node) => node.importByDigest(file, repository)));
@@ -199,7 +212,7 @@ export class Cluster {
     });
     await this.#eventually(() => this.kubectl('get', '--raw', '/readyz'));
     const client = clientFlags(this.kubeconfig, machine);
-    this.#start('kube-controller-manager', {
+    this.#controllers = this.#start('kube-controller-manager', {
       ...client,
       ...controllerFlags({ tokens, ca: pki.caFile }, { lostAfter }),
     });

@@ -84,16 +84,17 @@ export function isRolledOut(object: KubernetesObject): boolean {
 
 /**
  * What keeps a Deployment from serving as it was applied, in words; `null`: nothing. `mayStart`: a gateway may have
- * asked for its pod a moment ago.
+ * asked for its pod a moment ago. `isProven`: the applied template was rolled out. What the controller hasn't seen yet
+ * is then no template: annotations and the number of pods change a Deployment's generation, too.
  */
 export function outageOf(
   object: KubernetesObject,
-  { mayStart = false }: { readonly mayStart?: boolean } = {},
+  { mayStart = false, isProven = false }: { readonly mayStart?: boolean; readonly isProven?: boolean } = {},
 ): string | null {
   const { replicas, updated, available, isSeen, isRolledOut: isDone } = deploymentState(object);
   // A gateway may have set the Deployment's number of pods, which isn't a rollout of a template.
   if (!isSeen && mayStart) return null;
-  if (!isSeen || !isDone)
+  if (!isDone && (isSeen || !isProven))
     return `rollout not complete: the newest template has ${updated} of ${counted(replicas, 'pod')}`;
   if (replicas > 0 && available === 0 && !mayStart)
     return `not one of ${counted(replicas, 'pod')} is available`;
