@@ -17,6 +17,7 @@ import { type CertificatePairs, SharedDeliveries } from './gateway-shared.ts';
 import { clientObjects, footprintOf } from './objects/client.ts';
 import type { ClusterSettings } from './objects/settings.ts';
 import { siteObjects } from './objects/site.ts';
+import { PodOutages } from './pod-outages.ts';
 import { ROLLOUT_TIMES, type RolloutTimes } from './rollout.ts';
 import type { kubernetesSettings } from './settings.ts';
 import type { RenderSite } from './site-resources.ts';
@@ -67,6 +68,7 @@ export interface Cluster {
   readonly gateway: GatewayParts | null;
   /** `null`: preview servers run always. */
   readonly failedPreviews: FailedPreviews | null;
+  readonly podOutages: PodOutages;
   render: RenderSite;
   /** The current edition of a site's pods. */
   edition(site: string): string;
@@ -149,9 +151,11 @@ export async function openCluster(
         });
   const failedPreviews =
     gateway === null ? null : new FailedPreviews({ client, identity, copies, reports: gateway.copies });
+  const podOutages = new PodOutages({ client, copies, identity, log, clock });
   return {
     gateway,
     failedPreviews,
+    podOutages,
     client,
     copies,
     writer,
@@ -166,6 +170,7 @@ export async function openCluster(
     edition: (site) => services.edition(site),
     async close() {
       failedPreviews?.close();
+      podOutages.close();
       await clients.ended();
       await gateway?.shared.ended();
       await Promise.all([copies.close(), gateway?.copies.close()]);

@@ -18,7 +18,7 @@ import { revisionNumber } from './state/replica-sets.ts';
  * replaced by the previous one, whose pods continue to serve.
  */
 export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
-  const { client, copies, clients, writer, secrets, failedPreviews } = cluster;
+  const { client, copies, clients, writer, secrets, failedPreviews, podOutages } = cluster;
   const failures = new RolloutFailures();
   let rollouts = 0;
 
@@ -146,6 +146,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     },
 
     isBringingUp: () => rollouts > 0,
+    faultOf: (site) => podOutages.faultOf(site),
   };
 }
 

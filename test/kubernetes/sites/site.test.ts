@@ -10,6 +10,7 @@ import { describeWith } from '../../support/components.ts';
 import { startEdgeAnswers } from '../../support/edge-answers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Cluster } from '../../support/kubernetes/cluster.ts';
+import { stopInPod } from '../../support/kubernetes/pod-process.ts';
 import { ProvisionerProcess } from '../../support/kubernetes/provisioner.ts';
 import { importTagServer } from '../../support/kubernetes/sites.ts';
 import { creation, SECRET, World } from '../../support/management/world.ts';
@@ -188,6 +189,40 @@ describeWith(['kubernetes', 'root'], 'a site in a cluster', () => {
     }, WAIT);
     for (const node of cluster.nodes) await node.refuse(machine, port, '--delete');
     expect((await check())?.status).toBe('failed');
+  });
+
+  test('says within 30 s that its processes hang, and serves again once their nodes have restarted them', async () => {
+    await eventually(async () => expect((await statusOf())?.ready).toBe(true), WAIT);
+    const ofRole = async (role: string) => (await get('pods', '--selector', `tagyard/role=${role}`)).items[0];
+    const names: string[] = [];
+    for (const role of ['processing', 'preview']) {
+      const { name } = (await ofRole(role)).metadata;
+      names.push(name);
+      await stopInPod(name, 'httpd');
+    }
+    await eventually(
+      async () => {
+        const { ready, reason, message } = (await statusOf()) ?? {};
+        expect([ready, reason]).toEqual([false, 'Unhealthy']);
+        for (const name of names) expect(message).toContain(`the pod ${name} doesn’t serve since`);
+        expect(message).toContain('it fails its health check, GET /healthz');
+      },
+      { timeoutMs: 30_000, intervalMs: 100 },
+    );
+    const hostEvents = async () => {
+      const { body } = await call('GET', `/server-containers/${id}/events`);
+      return body.events.filter(({ kind }: { kind: string }) => kind === 'host');
+    };
+    await eventually(
+      async () => expect((await hostEvents()).at(-1)?.detail).toContain('Unhealthy: the pod '),
+      WAIT,
+    );
+    await eventually(async () => expect((await statusOf())?.ready).toBe(true), WAIT);
+    for (const name of names) {
+      const { status } = await get('pod', name);
+      expect(status.containerStatuses[0]).toMatchObject({ ready: true, restartCount: 1 });
+    }
+    await eventually(async () => expect((await hostEvents()).at(-1)).toMatchObject({ reason: null }), WAIT);
   });
 
   test('keeps its last good state where its manifest breaks', async () => {

@@ -9,12 +9,18 @@ read -r config < /tmp/config
 end=$(printf '\\r')
 while read -r request; do
   length=0
+  age=
   while read -r header && [ "$header" != "$end" ]; do
-    case "$header" in [Cc]ontent-[Ll]ength:*) length=\${header#*: }; length=\${length%?};; esac
+    case "$header" in
+      [Cc]ontent-[Ll]ength:*) length=\${header#*: }; length=\${length%?};;
+      [Xx]-[Ss]gtm-[Hh]ealthz:*) age=any;;
+    esac
   done
   [ "$length" -eq 0 ] || $b head -c "$length" > /dev/null
   status='200 OK'
-  case "$request" in "GET /healthz "*) [ ! -e /tmp/unhealthy ] || status='503 Service Unavailable';; esac
+  if [ -e /tmp/old ]; then
+    case "$request" in "GET /healthz "*) [ $age ] && echo >> /tmp/old || status='503 Service Unavailable';; esac
+  fi
   connection=keep-alive
   [ ! -e /tmp/ending ] || connection=close
   printf 'HTTP/1.1 %s\\r\\nContent-Length: %s\\r\\nConnection: %s\\r\\n\\r\\n%s' "$status" \${#config} $connection "$config"
@@ -38,7 +44,8 @@ export const KEPT_SERVER = 'kept-server.test/kept-server:1';
 
 /**
  * Imports a tag server into every node: it keeps connections, reads bodies, and answers like that of `importTagServer`;
- * its health check fails while there is a file `/tmp/unhealthy`. Returns the image's id.
+ * while there is a file `/tmp/old`, its health check answers 503, unless the request names a limit of the age: then it
+ * adds a line to that file. Returns the image's id.
  */
 export async function importKeptServer(cluster: Cluster): Promise<string> {
   const file = join(cluster.folder, 'kept-server.tar');

@@ -211,16 +211,16 @@ export class Copies {
   }
 
   /**
-   * Calls `note` after each change of an object of this kind, until `signal` aborts. What it throws is logged, because
-   * it must not end the loop over the changes.
+   * Calls `note` after each change of an object of this kind, until `signal` aborts; with `null` after the listing of
+   * all. What it throws is logged, because it must not end the loop over the changes.
    */
-  onChange(kind: Kind, note: () => void, signal: AbortSignal): void {
+  onChange(kind: Kind, note: (address: ObjectAddress | null) => void, signal: AbortSignal): void {
     const warn = warner((message) =>
       this.#log.warn({}, `a change of the ${kind}s can’t be noted: ${message}`),
     );
-    const listener = () => {
+    const listener = (address: ObjectAddress | null) => {
       try {
-        note();
+        note(address);
         warn(null);
       } catch (error) {
         // An object that can't be read is listed again, which is the next change.
@@ -267,11 +267,11 @@ export class Copies {
       // The listing is no change from outside. No event is missed: none can arrive before `changes` is called.
       const changes = copy.changes(signal);
       for (const object of kind === MADE ? [] : copy.objects.values()) this.#known.set(keyOf(object), object);
-      this.#changes.emit(kind);
+      this.#changes.emit(kind, null);
       for await (const { type, object } of changes) {
         const key = keyOf(object);
         this.#changes.emit(key);
-        this.#changes.emit(kind);
+        this.#changes.emit(kind, addressIn(kind, object));
         if (kind === MADE) continue;
         if (type !== 'deleted') this.#compare(key, object);
         else if (!this.#busy.has(key) && this.#known.delete(key)) this.#changes.emit('outside');
@@ -288,6 +288,11 @@ export class Copies {
     this.#known.set(key, now);
     if (known === undefined || isChanged(known, now)) this.#changes.emit('outside');
   }
+}
+
+function addressIn(kind: Kind, { key }: SentObject): ObjectAddress {
+  const [namespace, name] = key.includes('/') ? key.split('/') : [null, key];
+  return { kind, namespace: namespace ?? null, name: name ?? '' };
 }
 
 /** True also if one of them isn't JSON: the pass that reads it reports that. */

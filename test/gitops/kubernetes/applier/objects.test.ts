@@ -119,15 +119,11 @@ describe('the objects of a site in a cluster', () => {
       const one = container(manifest, CLUSTER, role);
       expect(environment(manifest, CLUSTER, role).PORT).toBe(String(port));
       expect(one.ports).toEqual([{ name: 'http', containerPort: port, protocol: 'TCP' }]);
-      expect([one.startupProbe, one.readinessProbe].map((probe) => probe.tcpSocket.port)).toEqual([
-        port,
-        port,
-      ]);
-      const { failureThreshold, periodSeconds, httpGet } = one.livenessProbe;
-      expect([failureThreshold * periodSeconds, httpGet]).toEqual([
-        15 * 60,
-        { path: '/healthz', port, scheme: 'HTTP' },
-      ]);
+      expect(one.startupProbe.tcpSocket.port).toBe(port);
+      // With this header, the image answers by its age in milliseconds, and not with 503 after its service time.
+      const httpHeaders = [{ name: 'x-sgtm-healthz', value: 'server_start_millis=9000000000000000' }];
+      for (const probe of [one.readinessProbe, one.livenessProbe])
+        expect(probe.httpGet).toEqual({ path: '/healthz', port, scheme: 'HTTP', httpHeaders });
       expect(find('Service', manifest, CLUSTER, role).spec.ports).toEqual([
         { name: 'http', port, targetPort: port, protocol: 'TCP' },
       ]);
@@ -135,6 +131,14 @@ describe('the objects of a site in a cluster', () => {
         { port, protocol: 'TCP' },
       ]);
     }
+  });
+
+  test('are asked again and again: one that hangs gets no requests after 20 s, and is restarted after 35 s', () => {
+    const { readinessProbe, livenessProbe } = container(loadedManifest(), CLUSTER);
+    // The process may hang right after an answer.
+    const longest = (probe: { periodSeconds: number; failureThreshold: number; timeoutSeconds: number }) =>
+      probe.periodSeconds * probe.failureThreshold + probe.timeoutSeconds;
+    expect([longest(readinessProbe), longest(livenessProbe)]).toEqual([19, 34]);
   });
 
   test('have the environment of Docker’s containers, and a preview address over TLS', () => {
