@@ -2,6 +2,7 @@ import { backoffMs } from '../../base/backoff.ts';
 import { limit } from '../../base/limit.ts';
 import { MailClient } from '../clients/mail-client.ts';
 import type { Context } from '../context/context.ts';
+import { TriggeredLoop } from '../context/repeat.ts';
 import { AskedHosts } from '../domains/asked-hosts.ts';
 import {
   completeLink,
@@ -33,10 +34,11 @@ export class Handovers {
   readonly #context: Context;
   readonly #records: HandoverRecords;
   readonly #mail: MailClient | null;
-  #endPause: () => void = () => undefined;
+  readonly #loop: TriggeredLoop;
 
   constructor(context: Context) {
     this.#context = context;
+    this.#loop = new TriggeredLoop(context.clock);
     this.#records = new HandoverRecords(context, new AskedHosts(context));
     this.#mail = context.settings.mail === null ? null : new MailClient(context.settings.mail);
   }
@@ -60,19 +62,16 @@ export class Handovers {
 
   /** Runs until the signal. Resolves when no mail is being sent any more. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#context;
-    signal.addEventListener('abort', () => this.#endPause(), { once: true });
-    while (!signal.aborted) {
+    const { log } = this.#context;
+    await this.#loop.run(signal, async () => {
       try {
         await this.#checkDue();
         await this.#sendDue(signal);
       } catch (err) {
         log.error({ err }, 'checking the links to DNS records, or sending their mails, failed');
       }
-      const paused = new AbortController();
-      this.#endPause = () => paused.abort();
-      if (!signal.aborted) await clock.sleep(SEARCH_MS, { signal: paused.signal, ref: false });
-    }
+      return SEARCH_MS;
+    });
   }
 
   async #checkDue(): Promise<void> {
@@ -90,7 +89,7 @@ export class Handovers {
   async #note(link: LinkRow, records: readonly HandoverRecord[]): Promise<void> {
     const { db, clock } = this.#context;
     if (link.complete_at !== null || !areComplete(records)) return;
-    if (await completeLink(db, link.id, clock.date())) this.#endPause();
+    if (await completeLink(db, link.id, clock.date())) this.#loop.trigger();
   }
 
   async #sendDue(signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import type { Context } from '../context/context.ts';
+import { TriggeredLoop } from '../context/repeat.ts';
 import { isUnsettled, type SagaStep } from '../lifecycle/steps.ts';
 import {
   findRunning,
@@ -24,10 +25,11 @@ export class Runner {
   readonly #active = new Map<string, Promise<void>>();
   /** When each operation was polled last, by `clock.now()`. */
   readonly #polledAt = new Map<string, number>();
-  #endPause: () => void = () => undefined;
+  readonly #loop: TriggeredLoop;
 
   constructor(parts: Parts, steps: Readonly<Record<SagaStep, StepFunction>>) {
     this.#parts = parts;
+    this.#loop = new TriggeredLoop(parts.clock);
     this.#steps = steps;
   }
 
@@ -40,26 +42,19 @@ export class Runner {
 
   /** Announces a new operation, so that the next poll starts now. */
   trigger(): void {
-    this.#endPause();
+    this.#loop.trigger();
   }
 
   /** Runs until the signal. Resolves when no step is running any more. */
   async run(signal: AbortSignal): Promise<void> {
     const { log, settings } = this.#parts;
-    signal.addEventListener('abort', () => this.#endPause(), { once: true });
-    while (!signal.aborted) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#endPause = resolve;
-      let isAnyRunning = false;
-      try {
-        isAnyRunning = await this.#poll();
-      } catch (err) {
+    await this.#loop.run(signal, async () => {
+      const isAnyRunning = await this.#poll().catch((err: unknown) => {
         log.error({ err }, 'the operations could not be read');
-      }
-      const timer = setTimeout(resolve, isAnyRunning ? settings.followMs : IDLE_MS);
-      if (!signal.aborted) await promise;
-      clearTimeout(timer);
-    }
+        return false;
+      });
+      return isAnyRunning ? settings.followMs : IDLE_MS;
+    });
     await Promise.allSettled(this.#active.values());
   }
 

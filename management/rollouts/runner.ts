@@ -6,6 +6,7 @@ import type { Manifest } from '../../sites/manifest/schema.ts';
 import { isOperator } from '../access/tenants.ts';
 import { changeContainer, type Projector } from '../containers/change.service.ts';
 import type { Context } from '../context/context.ts';
+import { TriggeredLoop } from '../context/repeat.ts';
 import { type ManagementErrorCode, ManagementProblem } from '../http/errors.ts';
 import { instanceOf } from '../instance/provisioner.ts';
 import { ROLLOUT_REASONS, type RolloutReason } from '../lifecycle/rollout.ts';
@@ -49,35 +50,29 @@ export class RolloutRunner {
   readonly #context: Context;
   readonly #projection: Projector;
   readonly #process = randomUUID();
-  #endPause: () => void = () => undefined;
+  readonly #loop: TriggeredLoop;
 
   constructor(context: Context, projection: Projector) {
     this.#context = context;
+    this.#loop = new TriggeredLoop(context.clock);
     this.#projection = projection;
   }
 
   /** Makes the runner check at once, because a rollout was started or changed. */
   trigger(): void {
-    this.#endPause();
+    this.#loop.trigger();
   }
 
   /** Runs until the signal. Resolves when no step is running any more, and another process may continue. */
   async run(signal: AbortSignal): Promise<void> {
     const { db, log, settings } = this.#context;
-    signal.addEventListener('abort', () => this.#endPause(), { once: true });
-    while (!signal.aborted) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#endPause = resolve;
-      let isActive = false;
-      try {
-        isActive = await this.#poll(signal);
-      } catch (err) {
+    await this.#loop.run(signal, async () => {
+      const isActive = await this.#poll(signal).catch((err: unknown) => {
         log.error({ err }, 'an image rollout could not be continued; it is tried again');
-      }
-      const timer = setTimeout(resolve, isActive ? settings.followMs * POLL_FACTOR : IDLE_MS);
-      if (!signal.aborted) await promise;
-      clearTimeout(timer);
-    }
+        return false;
+      });
+      return isActive ? settings.followMs * POLL_FACTOR : IDLE_MS;
+    });
     await releaseRollouts(db, this.#process).catch((err: unknown) =>
       log.warn(
         { err },

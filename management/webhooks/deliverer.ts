@@ -3,6 +3,7 @@ import { limit } from '../../base/limit.ts';
 import { AddressError } from '../clients/public-address.ts';
 import { WebhookClient } from '../clients/webhook-client.ts';
 import type { Context } from '../context/context.ts';
+import { TriggeredLoop } from '../context/repeat.ts';
 import { pruneDeliveries } from './deliveries.repository.ts';
 import { messageOf } from './message.ts';
 import {
@@ -45,28 +46,25 @@ export class Deliverer {
   readonly #atOnce = limit(AT_ONCE);
   /** By webhook: its queues that this process sends now. */
   readonly #active = new Map<string, number>();
-  #isTriggered = false;
-  #endPause: () => void = () => undefined;
+  readonly #loop: TriggeredLoop;
 
   constructor(parts: Parts) {
     this.#parts = parts;
+    this.#loop = new TriggeredLoop(parts.clock);
     this.#client = new WebhookClient(addressRules(parts.settings));
   }
 
   /** Makes the deliverer check at once, because a delivery may be due. */
   trigger(): void {
-    this.#isTriggered = true;
-    this.#endPause();
+    this.#loop.trigger();
   }
 
   /** Runs until the signal. Resolves when nothing is being sent any more. */
   async run(signal: AbortSignal): Promise<void> {
     const { db, log, clock } = this.#parts;
     const running = new Set<Promise<void>>();
-    signal.addEventListener('abort', () => this.#endPause(), { once: true });
     let prunedAt = clock.now();
-    while (!signal.aborted) {
-      this.#isTriggered = false;
+    await this.#loop.run(signal, async () => {
       try {
         for (const leased of await this.#lease()) {
           this.#count(leased.webhook_id, 1);
@@ -86,17 +84,10 @@ export class Deliverer {
       } catch (err) {
         log.error({ err }, 'the outbox of webhooks could not be read or pruned');
       }
-      await this.#pause(signal);
-    }
+      return IDLE_MS;
+    });
     await Promise.allSettled(running);
     await this.#client.close();
-  }
-
-  async #pause(signal: AbortSignal): Promise<void> {
-    const paused = new AbortController();
-    this.#endPause = () => paused.abort();
-    if (this.#isTriggered || signal.aborted) return;
-    await this.#parts.clock.sleep(IDLE_MS, { signal: paused.signal, ref: false });
   }
 
   async #lease(): Promise<Leased[]> {
