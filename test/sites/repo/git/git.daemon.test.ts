@@ -1,6 +1,6 @@
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,11 +16,38 @@ let directory: string;
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'tagyard-git-'));
   await git(directory, ['init', '--quiet', '--bare']);
-  await promisify(execFile)('mkfifo', [join(directory, 'gate')]);
+  for (const name of ['gate', 'hang']) await promisify(execFile)('mkfifo', [join(directory, name)]);
   // git runs an alias in the folder of the repository.
-  await appendFile(join(directory, 'config'), '[alias]\n\techo = !cat\n\tcopy = "!cat gate > out"\n');
+  await appendFile(
+    join(directory, 'config'),
+    '[alias]\n\techo = !cat\n\thang = "!touch hangs && cat hang"\n\tcopy = "!cat gate > out"\n',
+  );
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
+
+/** The ids of the processes that start git for process `parent`. */
+const starters = (parent: number): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+        return (
+          status.includes(`PPid:\t${parent}\n`) &&
+          readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('/git-process.ts')
+        );
+      } catch {
+        return false; // ended meanwhile
+      }
+    });
+
+/** The process that starts git for process `parent`. */
+const starter = (parent: number): number => {
+  const [pid] = starters(parent);
+  if (pid === undefined) throw new Error(`no process starts git for ${parent}`);
+  return pid;
+};
 
 describe('git', () => {
   test('gets its input and returns its output without changing a byte', async () => {
@@ -47,7 +74,19 @@ describe('git', () => {
     expect(error).toMatchObject({ exitCode: -1 });
   });
 
-  test('runs to its end if the process that asked for it is killed', async () => {
+  test('fails when the process that started it is killed, and the next call gets a new process', async () => {
+    const running = git(directory, ['hang']);
+    await eventually(() => expect(existsSync(join(directory, 'hangs'))).toBe(true));
+    const failed = expect(running).rejects.toThrow('ended before git did');
+    const first = starter(process.pid);
+    signal(first, 'SIGKILL');
+    await failed;
+    await writeFile(join(directory, 'hang'), ''); // ends the git process that lost its parent
+    expect(String(await git(directory, ['version']))).toContain('git version');
+    expect(starter(process.pid)).not.toBe(first);
+  });
+
+  test('runs to its end if the process that asked for it is killed, and no process remains', async () => {
     const script = join(directory, 'asks.ts');
     const out = join(directory, 'out');
     await writeFile(
@@ -60,10 +99,12 @@ describe('git', () => {
     await once(asking, 'message');
     await eventually(() => expect(existsSync(out)).toBe(true));
     const pid = asking.pid ?? 0;
+    const orphan = starter(pid);
     signal(pid, 'SIGKILL');
     await once(asking, 'exit');
     await writeFile(join(directory, 'gate'), 'done');
     await eventually(async () => expect(await readFile(out, 'utf8')).toBe('done'));
+    await eventually(() => expect(existsSync(`/proc/${orphan}`)).toBe(false));
   });
 
   test('does not keep its caller alive once it has answered', async () => {
