@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { devNull } from 'node:os';
 import { join } from 'node:path';
 import { SitesRepoError, wrapGitError } from './errors.ts';
-import { git } from './git/git.ts';
+import { GitError, git } from './git/git.ts';
 import { withoutStaleLocks } from './stale-lock.ts';
 
 /** Forced: the mirror follows the remote's branches and leases, also after a rewrite. */
@@ -60,7 +61,42 @@ export async function openMirror(mirror: string, git: RepoGit, url: string, bran
 }
 
 async function setRemote(git: RepoGit, url: string): Promise<void> {
-  await wrapGitError('config', () => git(['config', 'remote.origin.url', url]));
+  await wrapGitError('config', async () => {
+    await git(['config', 'remote.origin.url', url]);
+    await protectFromRemote(git);
+  });
+}
+
+/**
+ * For a repository on this machine, git itself starts the server's side, as this process's user, and without the settings
+ * of the client's side. It would run the repository's hooks and the command that its settings name. A server on another
+ * machine starts its side itself.
+ */
+async function protectFromRemote(git: RepoGit): Promise<void> {
+  const settings = [`core.hooksPath=${devNull}`, 'core.alternateRefsCommand=true'];
+  for (const [program, direction] of [
+    ['upload-pack', []],
+    ['receive-pack', ['--push']],
+  ] as const) {
+    // The operator's settings may lead the URL elsewhere.
+    const url = (await git(['remote', 'get-url', ...direction, 'origin'])).toString().trim();
+    const key = `remote.origin.${program.replace('-', '')}`;
+    if (isOnThisMachine(url)) {
+      await git(['config', key, ['git', ...settings.map((one) => `-c ${one}`), program].join(' ')]);
+    } else {
+      await git(['config', '--unset-all', key]).catch((error: unknown) => {
+        if (!(error instanceof GitError && error.exitCode === NOT_SET)) throw error;
+      });
+    }
+  }
+}
+
+/** The exit code of `git config --unset-all` for a setting that doesn't exist. */
+const NOT_SET = 5;
+
+/** As git decides it: a `file:` URL, or a path. A path has no colon before its first slash. */
+function isOnThisMachine(url: string): boolean {
+  return /^file:/i.test(url) || !/^[^/]*:/.test(url);
 }
 
 /** Fetches. A mirror that is still empty gets the remote's object format. */

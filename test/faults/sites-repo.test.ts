@@ -9,6 +9,7 @@ import { SitesRepoError } from '../../sites/repo/errors.ts';
 import { initSitesRepo } from '../../sites/repo/mirror.ts';
 import { openSitesRepo, type SitesRepo } from '../../sites/repo/sites-repo.ts';
 import { eventually } from '../support/eventually.ts';
+import { pathWithHooks } from '../support/path-with-hooks.ts';
 
 let dir: string;
 let bare: string;
@@ -243,6 +244,13 @@ test('an unreadable reference is an error, not a deleted branch', async () => {
 });
 
 describe('a remote', () => {
+  const { PATH } = process.env;
+  beforeEach(() => {
+    process.env.PATH = pathWithHooks(dir);
+  });
+  afterEach(() => {
+    process.env.PATH = PATH;
+  });
   const open = (name = 'cache'): Promise<SitesRepo> =>
     openSitesRepo({ url: pathToFileURL(bare).href, cacheDir: join(dir, name), pollSeconds: 0.05 });
 

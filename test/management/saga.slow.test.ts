@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
+import { pathWithHooks } from '../support/path-with-hooks.ts';
 
 let world: World;
 let client: string;
@@ -145,6 +147,13 @@ describe('a provisioner that doesn’t answer', () => {
 
 test('a creation whose commit takes long is answered in time; a repetition gets the outcome', async () => {
   await world.close();
+  const { PATH } = process.env;
+  const bin = await mkdtemp(join(tmpdir(), 'tagyard-saga-'));
+  onTestFinished(async () => {
+    process.env.PATH = PATH;
+    await rm(bin, { recursive: true });
+  });
+  process.env.PATH = pathWithHooks(bin);
   world = await World.open({ remote: true, settings: { answerMs: 300 } });
   client = await world.client();
   const accepts = join(world.dir, 'accepts');

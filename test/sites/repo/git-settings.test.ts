@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { initSitesRepo } from '../../../sites/repo/mirror.ts';
-import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
+import { openSitesRepo, type SitesRepo } from '../../../sites/repo/sites-repo.ts';
 
 const HOOKS = [
   'reference-transaction',
@@ -29,7 +29,8 @@ async function writeHooks(folder: string): Promise<void> {
   const script = `#!/bin/sh\ntouch '${marks}'/$(basename "$0")\n`;
   for (const name of HOOKS) await writeFile(join(folder, name), script, { mode: 0o755 });
 }
-const hasRun = () => HOOKS.filter((name) => existsSync(join(marks, name)));
+const COMMAND = 'alternate-refs';
+const hasRun = () => [...HOOKS, COMMAND].filter((name) => existsSync(join(marks, name)));
 /** git without the hostile settings. */
 const plain = (...args: string[]) =>
   execFileSync('git', args, {
@@ -124,6 +125,64 @@ test('no hook of a local sites repository runs', async () => {
   plain('-C', clone, 'push', '-q');
   expect(hasRun()).toContain('post-receive');
 });
+
+describe('a remote on this machine', () => {
+  test.each<[kind: string, open: () => Promise<SitesRepo>]>([
+    ['behind a file: URL', () => open(pathToFileURL(bare).href)],
+    [
+      'to which the operator’s settings lead another URL',
+      async () => {
+        const url = `https://sites.example/${number}.git`;
+        const gitConfig = join(home, `leads-${number}.gitconfig`);
+        await writeFile(gitConfig, `[url "${bare}"]\ninsteadOf = ${url}`);
+        return open(url, { gitConfig });
+      },
+    ],
+  ])('%s runs no program of its own for a fetch, a push or a listing', async (_kind, openIt) => {
+    await initSitesRepo(bare);
+    await writeHooks(join(bare, 'hooks'));
+    await offerCommand();
+    await use(await openIt());
+    expect(hasRun()).toEqual([]);
+    plain('-C', bare, 'config', 'core.hooksPath', join(home, 'hooks'));
+    await use(await openIt());
+    expect(hasRun()).toEqual([]);
+    // They would run: an unprotected push runs them.
+    const clone = join(home, `clone-${number}`);
+    plain('clone', '-q', bare, clone);
+    plain('-C', clone, 'push', '-q', 'origin', 'HEAD:refs/heads/unprotected');
+    expect(hasRun()).toEqual(expect.arrayContaining(['pre-receive', 'update', 'post-receive', COMMAND]));
+  });
+
+  /** A command of the repository, which a push to it runs if it borrows objects of another one. */
+  async function offerCommand(): Promise<void> {
+    const lender = join(home, `lender-${number}.git`);
+    await initSitesRepo(lender);
+    await (await openSitesRepo({ url: lender, cacheDir: join(home, `cache-lender-${number}`) })).commit(edit);
+    await writeFile(join(bare, 'objects', 'info', 'alternates'), `${join(lender, 'objects')}\n`);
+    plain('-C', bare, 'config', 'core.alternateRefsCommand', `touch '${join(marks, COMMAND)}'; true`);
+  }
+});
+
+test('the hooks of a remote on another machine run', async () => {
+  await initSitesRepo(bare);
+  await writeHooks(join(bare, 'hooks'));
+  const ssh = join(home, 'ssh');
+  // The other machine is this one.
+  await writeFile(ssh, `#!/bin/sh\nfor command; do :; done\nexec sh -c "$command"\n`, { mode: 0o755 });
+  const gitConfig = join(home, 'ssh.gitconfig');
+  await writeFile(gitConfig, `[core]\nsshCommand = ${ssh}`);
+  await use(await open(`ssh://git.example${bare}`, { gitConfig }));
+  expect(hasRun()).toEqual(expect.arrayContaining(['pre-receive', 'update', 'post-receive']));
+});
+
+/** Fetches, pushes a commit and a lease, and lists the remote's references. */
+async function use(repo: SitesRepo): Promise<void> {
+  const head = await repo.head();
+  await repo.commit({ ...edit, edit: () => `x: ${head}\n` });
+  await repo.hostLease({ host: 'tag-1', holder: 'one', takeoverTerm: undefined }).hold();
+  expect(plain('-C', bare, 'for-each-ref', '--format=%(refname)')).toContain('refs/tagyard/hosts/tag-1');
+}
 
 test('a mirror is kept if the remote’s object format changes, and the error says what to do', async () => {
   await initSitesRepo(bare);

@@ -10,9 +10,11 @@ import { holdBeforeStart, LeaseHeldError } from '../../../sites/repo/host-lease.
 import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { openSitesRepo, type SitesRepo } from '../../../sites/repo/sites-repo.ts';
 import { eventually } from '../../support/eventually.ts';
+import { pathWithHooks } from '../../support/path-with-hooks.ts';
 
 const MODULE = new URL('../../../sites/repo/sites-repo.ts', import.meta.url).href;
 
+const { PATH } = process.env;
 let dir: string;
 let bare: string;
 let notices: string[];
@@ -21,8 +23,12 @@ beforeEach(async () => {
   bare = join(dir, 'sites.git');
   notices = [];
   await initSitesRepo(bare);
+  process.env.PATH = pathWithHooks(dir);
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true, maxRetries: 5 }));
+afterEach(() => {
+  process.env.PATH = PATH;
+  rmSync(dir, { recursive: true, force: true, maxRetries: 5 });
+});
 
 const leaseFile = () =>
   JSON.parse(

@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,6 +19,7 @@ import { startGate } from '../gitops/gate.ts';
 import type { DaemonSettings } from '../gitops/settings.ts';
 import { manifestInput } from '../manifest.ts';
 import { movableClock } from '../movable-clock.ts';
+import { pathWithHooks } from '../path-with-hooks.ts';
 
 /** Rows as SQLite answers them; their columns differ by statement. */
 const rows = z.array(z.record(z.string(), z.unknown()));
@@ -60,6 +61,7 @@ export async function stage({ mode = 'auto', limits: overridden = {} }: StageOpt
   const sitesRepo = join(dir, 'sites.git');
   await initSitesRepo(sitesRepo);
   const { PATH } = process.env;
+  // For `killAtCommit`, in this process and the daemons that it starts.
   process.env.PATH = pathWithHooks(dir);
   const ageIdentity = await generateIdentity();
   const recipient = await identityToRecipient(ageIdentity);
@@ -229,25 +231,6 @@ export async function fullPass(daemon: RunningDaemon): Promise<void> {
     await daemon.call('POST', '/sync');
     await eventually(async () => expect((await daemon.figures()).passes).toBeGreaterThan(passes));
   }
-}
-
-/**
- * A PATH whose git runs the hooks of a repository, for `killAtCommit`: Tagyard switches them off. This process and the
- * daemons that it starts use it.
- */
-function pathWithHooks(dir: string): string {
-  const bin = join(dir, 'bin');
-  const script = `#!/bin/sh
-for arg; do
-  shift
-  [ "$arg" = core.hooksPath=/dev/null ] && arg=core.hooksPath=hooks
-  set -- "$@" "$arg"
-done
-PATH='${process.env.PATH}' exec git "$@"
-`;
-  mkdirSync(bin);
-  writeFileSync(join(bin, 'git'), script, { mode: 0o755 });
-  return `${bin}:${process.env.PATH}`;
 }
 
 const SIGNAL_COMMAND = fileURLToPath(new URL('../signal-command.ts', import.meta.url));
