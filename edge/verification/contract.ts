@@ -9,7 +9,8 @@ import * as z from 'zod/mini';
 export const CHECKS = {
   host_report: 'the host of the site reports what only it can observe',
   container_config: 'the container configuration decodes, and a server runs with it',
-  edge_routes: 'no other Workers route and no tag gateway takes requests before the worker',
+  edge_routes:
+    'no other Workers route, no custom domain of another worker and no tag gateway takes requests before the worker',
   processing_health: 'the processing server is healthy through the edge',
   preview_health: 'the preview server is healthy on its own hostname',
   preview_url: 'PREVIEW_SERVER_URL is https, and the processing server reaches the preview server by it',
@@ -115,7 +116,14 @@ export const hostReport = z.object({
   /** Whether the processing servers reach the preview server from their own network; unset: an older host. */
   previewPath: z.optional(z.object({ problem: z.nullable(z.string()), fix: z.nullable(z.string()) })),
   /** What takes requests before they reach the worker; unset: an older host, or Cloudflare's API didn't answer. */
-  edgePath: z.optional(z.object({ problem: z.nullable(z.string()), fix: z.nullable(z.string()) })),
+  edgePath: z.optional(
+    z.object({
+      problem: z.nullable(z.string()),
+      fix: z.nullable(z.string()),
+      /** What could not be read; unset: an older host. */
+      unread: z.optional(z.nullable(z.string())),
+    }),
+  ),
   names: z.array(nameAnswer),
   certificates: z.array(certificate),
   arrivals: z.array(arrival),

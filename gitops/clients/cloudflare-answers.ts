@@ -24,6 +24,10 @@ const dnsRecord = z.object({
 const workersRoute = z.object({ id: z.string(), pattern: z.string(), script: z.string().nullish() });
 export type WorkersRoute = z.infer<typeof workersRoute>;
 
+/** A hostname that leads to the worker `service`, all its paths. */
+const workersDomain = z.object({ hostname: z.string(), service: z.string() });
+export type WorkersDomain = z.infer<typeof workersDomain>;
+
 /** Keys that others wrote may have no metadata. */
 const kvKey = z.object({
   name: z.string(),
@@ -76,6 +80,7 @@ export const tagGatewayAnswer = enveloped(
 );
 export const dnsPage = counted(dnsRecord);
 export const dnsBatchAnswer = enveloped(z.object({}).nullable());
+export const workersDomainsAnswer = enveloped(z.array(workersDomain));
 export const routesAnswer = enveloped(z.array(workersRoute));
 /** Older versions of the API return only the id. */
 export const routeAnswer = enveloped(z.object({ id: z.string() }));

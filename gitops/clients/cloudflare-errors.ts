@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 
 /** Families of endpoints: the meaning of an error code depends on the family. */
-export type ApiEndpoint = 'ips' | 'zones' | 'dns' | 'routes' | 'scripts' | 'kv';
+export type ApiEndpoint = 'ips' | 'zones' | 'dns' | 'routes' | 'domains' | 'scripts' | 'kv';
 
 /** What a refusal means to an applier; `refused`: an operator must change something. */
 type CloudflareMeaning = 'absent' | 'exists' | 'quota' | 'transient' | 'unauthorized' | 'refused';
@@ -13,6 +13,7 @@ const MEANINGS: Record<ApiEndpoint, Readonly<Record<number, CloudflareMeaning>>>
   zones: {},
   dns: { 81044: 'absent', 81045: 'quota', 81053: 'exists', 81057: 'exists', 81058: 'exists' },
   routes: { 10009: 'absent', 10013: 'transient', 10020: 'exists', 10073: 'quota' },
+  domains: { 10013: 'transient' },
   scripts: { 10007: 'absent', 10013: 'transient' },
   kv: { 10009: 'absent', 10013: 'transient' },
 };

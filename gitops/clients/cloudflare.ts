@@ -174,6 +174,13 @@ export function cloudflareClient(options: CloudflareOptions) {
       await answer('routes', answers.routeDeleted, call);
     },
 
+    /** The custom domains of all workers of the account, in all its zones. Not paged. */
+    async workersDomains(signal: AbortSignal) {
+      const params = { path: { account_id: accountId } };
+      const call = api.GET('/accounts/{account_id}/workers/domains', { params, signal });
+      return (await answer('domains', answers.workersDomainsAnswer, call)).result;
+    },
+
     /** The settings of all versions of a worker: logs, traces, Logpush and tail workers. */
     async scriptSettings(script_name: string, signal: AbortSignal) {
       const path = '/accounts/{account_id}/workers/scripts/{script_name}/script-settings';

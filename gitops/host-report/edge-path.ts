@@ -1,7 +1,9 @@
 import { withinTime } from '../../base/time-limit.ts';
 import { leadsToWorker, matchRoute } from '../../edge/front/route-patterns.ts';
+import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import { provenHosts } from '../../sites/manifest/schema.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
-import type { WorkersRoute } from '../clients/cloudflare-answers.ts';
+import type { WorkersDomain, WorkersRoute } from '../clients/cloudflare-answers.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
 import type { PartCheck } from '../report/report.ts';
 import { checkPart, PartFault } from './check-part.ts';
@@ -11,74 +13,139 @@ interface EdgePath {
   /** `null`: nothing, as far as it could be read. */
   readonly problem: string | null;
   readonly fix: string | null;
+  /** What could not be read, so nothing is known of it; `null`: all of it was read. */
+  readonly unread: string | null;
 }
 
 export interface EdgePathDeps {
-  readonly client: Pick<CloudflareClient, 'routes' | 'tagGateway'>;
+  readonly client: Pick<CloudflareClient, 'routes' | 'workersDomains' | 'tagGateway'>;
   readonly zoneId: string;
   readonly script: string;
 }
 
-/** Routes that a message lists. */
+/** The hostnames of a site. */
+interface SiteHosts {
+  /** Where visitors reach the worker. */
+  readonly edge: string;
+  /** Those that lead to the host past the worker: origin, preview, and first-party hosts. */
+  readonly others: readonly string[];
+}
+
+export function siteHosts(manifest: LoadedManifest): SiteHosts {
+  const { edge, origin, preview } = manifest.hostnames;
+  return { edge, others: [origin, preview, ...provenHosts(manifest)] };
+}
+
+/** Routes and custom domains that a message lists. */
 const MAX_LISTED = 5;
 
 /**
- * Finds what takes requests of these edge hostnames before they reach the worker: more specific Workers routes without
- * a script or with another one, and Google's tag gateway, which Cloudflare puts before all hosts of the zone.
+ * Finds what takes requests of these sites before they reach the worker: more specific Workers routes without a script or
+ * with another one, custom domains of other workers, and Google's tag gateway, which Cloudflare puts before all hosts of
+ * the zone.
  */
 async function findEdgePath(
   { client, zoneId, script }: EdgePathDeps,
-  hosts: readonly string[],
+  sites: readonly SiteHosts[],
   signal: AbortSignal,
-): Promise<EdgePath & { readonly unread: string | null }> {
-  const [routes, gateway] = await Promise.all([
+): Promise<EdgePath & { readonly remarks: readonly string[] }> {
+  const [routes, domains, gateway] = await Promise.all([
     client.routes(zoneId, signal),
-    client.tagGateway(zoneId, signal).catch((error: unknown) => {
-      if (!(error instanceof CloudflareRefusal)) throw error;
-      return error;
-    }),
+    unlessRefused(client.workersDomains(signal)),
+    unlessRefused(client.tagGateway(zoneId, signal)),
   ]);
-  const caught = routesBefore(routes, script, hosts);
-  const problems: string[] = [];
-  const fixes: string[] = [];
+  const found: { readonly problem: string; readonly fix: string }[] = [];
+  const hosts = sites.map(({ edge }) => edge);
+  const caught = routesBefore(routes, script, hosts).map(({ route, host }) => {
+    const leads = route.script ? `to the worker ${route.script}` : 'past all workers (it has no script)';
+    return `the Workers route ${route.pattern} leads requests of ${host} ${leads}`;
+  });
   if (caught.length > 0) {
-    const shown = caught.slice(0, MAX_LISTED).map(({ route, host }) => {
-      const leads = route.script ? `to the worker ${route.script}` : 'past all workers (it has no script)';
-      return `the Workers route ${route.pattern} leads requests of ${host} ${leads}`;
+    found.push({
+      problem: listed(caught, 'routes'),
+      fix: 'Delete the named route in Cloudflare’s dashboard (the zone, Workers Routes), or let its pattern not match edge hostnames.',
     });
-    const more = caught.length > MAX_LISTED ? `; and ${caught.length - MAX_LISTED} more routes` : '';
-    problems.push(`${shown.join('; ')}${more}`);
-    fixes.push(
-      'Delete the named route in Cloudflare’s dashboard (the zone, Workers Routes), or let its pattern not match edge hostnames.',
-    );
   }
-  if (!(gateway instanceof CloudflareRefusal) && gateway?.enabled) {
-    problems.push(
-      `Google’s tag gateway is switched on for the zone (${gateway.endpoint ?? 'its path'}, ${gateway.measurementId ?? 'a tag'}): Cloudflare handles that path on every host before the worker`,
+  const unread: string[] = [];
+  const remarks: string[] = [];
+  if (domains instanceof CloudflareRefusal) {
+    unread.push(`Workers custom domains of other workers (${remedy(domains, 'Workers Scripts: Read')})`);
+  } else {
+    const { before, behind } = foreignDomains(domains, routes, { script, sites });
+    if (before.length > 0) {
+      const shown = before.map(
+        ({ hostname, service }) =>
+          `the Workers custom domain ${hostname} leads requests of this hostname to the worker ${service}`,
+      );
+      found.push({
+        problem: listed(shown, 'custom domains'),
+        fix: 'Delete the named custom domain in Cloudflare’s dashboard (Workers & Pages, the named worker, Settings, Domains & Routes), then run tagyard apply: the hostname gets its DNS record again.',
+      });
+    }
+    const shown = behind.map(
+      ({ hostname, service }) =>
+        `the Workers custom domain ${hostname} of the worker ${service} stands behind the site’s own route`,
     );
-    fixes.push(
-      'Switch it off in Cloudflare’s dashboard (the zone, Google tag gateway), or use another zone for EDGE_DOMAIN.',
-    );
+    if (shown.length > 0) remarks.push(listed(shown, 'custom domains'));
+  }
+  if (gateway instanceof CloudflareRefusal) {
+    unread.push(`Google’s tag gateway (${remedy(gateway, 'Zone Settings: Read')})`);
+  } else if (gateway?.enabled) {
+    found.push({
+      problem: `Google’s tag gateway is switched on for the zone (${gateway.endpoint ?? 'its path'}, ${gateway.measurementId ?? 'a tag'}): Cloudflare handles that path on every host before the worker`,
+      fix: 'Switch it off in Cloudflare’s dashboard (the zone, Google tag gateway), or use another zone for EDGE_DOMAIN.',
+    });
   }
   return {
-    problem: problems.length === 0 ? null : problems.join('; '),
-    fix: fixes.length === 0 ? null : fixes.join(' '),
-    unread:
-      gateway instanceof CloudflareRefusal && gateway.meaning === 'unauthorized'
-        ? 'give CLOUDFLARE_API_TOKEN the permission Zone Settings: Read to check Google’s tag gateway, too'
-        : null,
+    problem: found.map(({ problem }) => problem).join('; ') || null,
+    fix: found.map(({ fix }) => fix).join(' ') || null,
+    unread: unread.length === 0 ? null : `not checked: ${unread.join('; ')}`,
+    remarks,
   };
 }
 
+function listed(shown: readonly string[], what: string): string {
+  const more = shown.length > MAX_LISTED ? `; and ${shown.length - MAX_LISTED} more ${what}` : '';
+  return `${shown.slice(0, MAX_LISTED).join('; ')}${more}`;
+}
+
+/** A refusal is an answer; other errors are thrown. */
+async function unlessRefused<T>(call: Promise<T>): Promise<T | CloudflareRefusal> {
+  try {
+    return await call;
+  } catch (error) {
+    if (error instanceof CloudflareRefusal) return error;
+    throw error;
+  }
+}
+
+function remedy({ meaning, message }: CloudflareRefusal, permission: string): string {
+  return meaning === 'unauthorized' ? `give CLOUDFLARE_API_TOKEN the permission ${permission}` : message;
+}
+
+/** Something may stand before the worker that the token can't read. */
+class Unread extends Error {
+  override readonly name = 'Unread';
+}
+
 /** The same as a part's check. Never throws. */
-export async function checkEdgePart(deps: EdgePathDeps, hosts: readonly string[]): Promise<PartCheck> {
+export async function checkEdgePart(deps: EdgePathDeps, sites: readonly SiteHosts[]): Promise<PartCheck> {
+  const fault =
+    'Check that Cloudflare’s API answers, and that CLOUDFLARE_API_TOKEN may read the zone’s Workers routes.';
   return await checkPart('edge_routes', {
-    fix: 'Check that Cloudflare’s API answers, and that CLOUDFLARE_API_TOKEN may read the zone’s Workers routes.',
+    fix: fault,
     async ask(signal) {
-      const { problem, fix, unread } = await findEdgePath(deps, hosts, signal);
-      if (problem !== null) throw new PartFault(problem, fix ?? '');
-      const passed = 'no other Workers route takes requests of the edge hostnames';
-      return unread === null ? `${passed}, and Google’s tag gateway is off` : `${passed}; ${unread}`;
+      const { problem, fix, unread, remarks } = await findEdgePath(deps, sites, signal);
+      if (problem !== null) throw new PartFault([problem, unread ?? []].flat().join('; '), fix ?? '');
+      if (unread !== null) throw new Unread(unread);
+      const passed =
+        'no other Workers route and no custom domain takes requests of the sites’ hostnames, and Google’s tag gateway is off';
+      return [passed, ...remarks].join('; ');
+    },
+    explain(error) {
+      const detail = error instanceof Error ? error.message : String(error);
+      if (error instanceof Unread) return { status: 'skipped', detail, fix: null };
+      return { status: 'failed', detail, fix: fault };
     },
   });
 }
@@ -86,13 +153,13 @@ export async function checkEdgePart(deps: EdgePathDeps, hosts: readonly string[]
 /** The same of one site, within a time limit; `undefined`: Cloudflare's API didn't answer. */
 export async function edgePathOf(
   deps: EdgePathDeps,
-  host: string,
+  site: SiteHosts,
   timeoutMs: number,
 ): Promise<EdgePath | undefined> {
   try {
-    const ask = async (signal: AbortSignal) => await findEdgePath(deps, [host], signal);
-    const { problem, fix } = await withinTime(timeoutMs, ask);
-    return { problem, fix };
+    const ask = async (signal: AbortSignal) => await findEdgePath(deps, [site], signal);
+    const { problem, fix, unread } = await withinTime(timeoutMs, ask);
+    return { problem, fix, unread };
   } catch {
     return undefined;
   }
@@ -122,6 +189,33 @@ function routesBefore(
     });
     return host === undefined ? [] : [{ route, host }];
   });
+}
+
+/**
+ * The custom domains of other workers on hostnames of the sites, pure. Cloudflare runs the routes of a hostname before the
+ * worker of its custom domain (docs/facts.md, Cloudflare Workers), so on an edge hostname with a route of its own, that
+ * worker stands `behind`. For a wildcard route, this is not documented. On the other hostnames, no worker of ours runs
+ * first: the edge's own fetch of an origin hostname reaches the custom domain's worker.
+ */
+function foreignDomains(
+  domains: readonly WorkersDomain[],
+  routes: readonly WorkersRoute[],
+  { script, sites }: { readonly script: string; readonly sites: readonly SiteHosts[] },
+): Readonly<Record<'before' | 'behind', readonly WorkersDomain[]>> {
+  const edges = new Set(sites.map(({ edge }) => edge));
+  const others = new Set(sites.flatMap((site) => site.others));
+  const patterns = new Set(
+    routes.flatMap((route) => (route.script === script ? route.pattern.replace(/^https?:\/\//, '') : [])),
+  );
+  const before: WorkersDomain[] = [];
+  const behind: WorkersDomain[] = [];
+  for (const domain of domains) {
+    const { hostname, service } = domain;
+    if (service === script || !(edges.has(hostname) || others.has(hostname))) continue;
+    const comesLater = patterns.has(`${hostname}/*`) && !others.has(hostname);
+    (comesLater ? behind : before).push(domain);
+  }
+  return { before, behind };
 }
 
 /** The path of a route pattern; without one, it is only for `/`. */

@@ -4,7 +4,7 @@ import { describeSite } from '../../sites/manifest/description.ts';
 import { provenHosts } from '../../sites/manifest/schema.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 import { readConfig } from './config.ts';
-import { type EdgePathDeps, edgePathOf } from './edge-path.ts';
+import { type EdgePathDeps, edgePathOf, siteHosts } from './edge-path.ts';
 import { type NameDestinations, resolveNames } from './names.ts';
 import { nodeLookup } from './node-lookup.ts';
 import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
@@ -78,7 +78,7 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       Promise.all(targets.map((way) => measureArrival(way, visit))),
       countPreviews(manifest, deps),
       path === undefined ? undefined : checkPreviewPath(manifest, path, TIMEOUT_MS),
-      way === undefined ? undefined : edgePathOf(way, edge.hostname, TIMEOUT_MS),
+      way === undefined ? undefined : edgePathOf(way, siteHosts(manifest), TIMEOUT_MS),
     ]);
     if (socket === null) {
       certificates.push(

@@ -7,7 +7,7 @@ import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.t
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { Env } from '../env.ts';
 import { checkEdgeNames } from '../host-report/edge-names.ts';
-import { checkEdgePart, type EdgePathDeps } from '../host-report/edge-path.ts';
+import { checkEdgePart, type EdgePathDeps, siteHosts } from '../host-report/edge-path.ts';
 import { askEdge } from '../host-report/edge-visit.ts';
 import { nodeLookup } from '../host-report/node-lookup.ts';
 import { checkDisk, checkEdge, skippedPart } from '../host-report/part-checks.ts';
@@ -95,7 +95,7 @@ export function sharedPartChecks(env: Env, client: CloudflareClient) {
       checkDisk(env.STATE_DIR),
       url === undefined ? Promise.resolve(skippedPart('edge')) : checkEdge(url, { lookup, hopSecret }),
       checkEdgeNames({ client, zoneId, edgePublicUrl, lookup: resolver }, hosts),
-      checkEdgePart(edgePathDeps(env, client), hosts),
+      checkEdgePart(edgePathDeps(env, client), sites.map(siteHosts)),
       checkWorkerLogs(worker),
       checkWorkerBindings(worker),
     ];

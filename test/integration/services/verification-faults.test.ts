@@ -410,6 +410,16 @@ describe('checks of the host report', () => {
       /Delete it/,
     ],
     [
+      'a custom domain of another worker',
+      (host) => ({
+        ...host,
+        edgePath: { problem: 'the custom domain shop leads to w', fix: 'Delete it.', unread: null },
+      }),
+      'edge_routes',
+      /the custom domain shop leads to w/,
+      /Delete it/,
+    ],
+    [
       'preview servers that can’t be counted',
       (host) => ({ ...host, previews: { count: null, problem: 'the engine doesn’t answer' } }),
       'single_preview',
@@ -433,6 +443,15 @@ describe('checks of the host report', () => {
     });
     expect(found?.detail).toContain('it has no env, auth');
     expect(JSON.stringify(await stage.verify())).not.toContain('s3cret-auth-t0ken');
+  });
+
+  test('count what the host’s token can’t read as not checked', async () => {
+    const host = await stage.report();
+    const unread = 'not checked: Google’s tag gateway';
+    const report = await stage.verify({ ...host, edgePath: { problem: null, fix: null, unread } });
+    expect(report.checks.filter(({ name }) => name === 'edge_routes')).toMatchObject([
+      { status: 'skipped', detail: unread },
+    ]);
   });
 
   test('give one finding for a missing host report, and are skipped if they need it', async () => {

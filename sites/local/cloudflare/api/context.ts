@@ -12,6 +12,8 @@ export interface EmulatorDeps {
   /** The database that `openState` returns. `ensureZone` and `ensureNamespace` add zones and namespaces to it. */
   readonly db: DatabaseSync;
   readonly token: string;
+  /** The groups of permissions that the token lacks, such as `Workers Scripts`. Default: it has all of them. */
+  readonly lacking?: readonly string[];
   /** Worker scripts that exist from the start; others can be uploaded. */
   readonly scripts: readonly string[];
   /** What the API says of these scripts until they are uploaded. Default: they have no bindings, and keep no logs. */
@@ -46,11 +48,12 @@ const zoneParams = z.object({ zone_id: z.string() });
 const accountParams = z.object({ account_id: z.string() });
 const bucketParams = z.object({ bucket_name: z.string() });
 const namespaceParams = z.object({ namespace_id: z.string() });
-const patternRow = z.object({ pattern: z.string(), script: z.string().nullable() });
+const patternRow = z.object({ pattern: z.string(), script: z.string().nullable(), domain: z.number() });
 
 /**
- * The patterns of routes and of Workers domains: those that lead to one of these scripts, and the others. A route without
- * a script bypasses the workers.
+ * The patterns of routes: those that lead to one of these scripts, and the others. A route without a script bypasses the
+ * workers. A custom domain of one of these scripts counts as a route for all paths of its hostname. One of another script
+ * takes only what no route matches (docs/facts.md, Cloudflare Workers), so it takes nothing from a route.
  */
 export function routePatterns(
   db: DatabaseSync,
@@ -58,13 +61,14 @@ export function routePatterns(
 ): readonly [patterns: string[], elsewhere: string[]] {
   const all = db
     .prepare(
-      `SELECT pattern, script FROM routes
-       UNION SELECT hostname || '/*', service FROM domains ORDER BY pattern`,
+      `SELECT pattern, script, 0 AS domain FROM routes
+       UNION SELECT hostname || '/*', service, 1 FROM domains ORDER BY pattern`,
     )
     .all()
     .map((row) => patternRow.parse(row));
   const isServed = ({ script }: z.infer<typeof patternRow>) => script !== null && scripts.includes(script);
-  const [served, others] = [all.filter(isServed), all.filter((row) => !isServed(row))];
+  const served = all.filter(isServed);
+  const others = all.filter((row) => !isServed(row) && row.domain === 0);
   return [served.map(({ pattern }) => pattern), others.map(({ pattern }) => pattern)];
 }
 

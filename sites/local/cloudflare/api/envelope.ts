@@ -35,6 +35,7 @@ const FAULTS = {
   unauthenticated: [401, 10000],
   invalidHeader: [400, 6003],
   forbidden: [403, 9109],
+  lacksPermission: [403, 10000],
   noRoute: [404, 7003],
   rateLimited: [429, 10500],
   // Not documented for these endpoints: "failed to parse request body".

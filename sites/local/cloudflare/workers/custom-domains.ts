@@ -28,6 +28,9 @@ const filters = z.object({
   zone_name: z.string().optional(),
 });
 
+/** A certificate for each domain; its id is made from the domain's. */
+const certId = (id: string) => id.replace(/^(.{8})(.{4})(.{4})(.{4})(.*)$/, '$1-$2-$3-$4-$5');
+
 /** True also for the zone's own name. */
 const isIn = (zone: string, hostname: string) => hostname === zone || hostname.endsWith(`.${zone}`);
 
@@ -44,7 +47,8 @@ export function domainEndpoints(app: FastifyInstance, context: EmulatorContext):
          FROM domains d JOIN zones z ON z.id = d.zone ORDER BY d.hostname`,
       )
       .all()
-      .map((row) => domainRow.parse(row));
+      .map((row) => domainRow.parse(row))
+      .map((domain) => ({ ...domain, cert_id: certId(domain.id) }));
 
   function find(id: string) {
     const found = all().find((domain) => domain.id === id);

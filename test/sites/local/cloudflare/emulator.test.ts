@@ -44,6 +44,32 @@ describe('the emulator', () => {
     expect(answer.json).toMatchObject({ success: false, errors: [{ code }], result: null });
   });
 
+  test.each([
+    ['Workers Scripts', (account: string) => `/accounts/${account}/workers/domains`],
+    [
+      'Workers Scripts',
+      (account: string) => `/accounts/${account}/workers/scripts/${EMULATOR_SCRIPT}/settings`,
+    ],
+    ['Workers Routes', (_account: string, zone: string) => `/zones/${zone}/workers/routes`],
+    ['Workers KV Storage', (account: string) => `/accounts/${account}/storage/kv/namespaces`],
+    ['DNS', (_account: string, zone: string) => `/zones/${zone}/dns_records`],
+    [
+      'Zone Settings',
+      (_account: string, zone: string) => `/zones/${zone}/settings/google-tag-gateway/config`,
+    ],
+  ])('refuses a token without the permission %s, and only there', async (permission, pathOf) => {
+    cloudflare = await startEmulator({ lacking: [permission] });
+    const path = pathOf(cloudflare.account, cloudflare.zone.id);
+    expect(await cloudflare.call('GET', path)).toMatchObject({
+      status: 403,
+      json: { success: false, errors: [{ code: 10000 }], result: null },
+    });
+    expect((await cloudflare.call('GET', `/zones/${cloudflare.zone.id}`)).status).toBe(200);
+    const whole = await startEmulator();
+    expect((await whole.call('GET', pathOf(whole.account, whole.zone.id))).status).toBe(200);
+    await whole.close();
+  });
+
   test('refuses an unknown path and a body that isn’t JSON', async () => {
     cloudflare = await startEmulator();
     expect(await cloudflare.call('GET', '/nothing/here')).toMatchObject({

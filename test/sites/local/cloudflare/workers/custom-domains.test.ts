@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { routePatterns } from '../../../../../sites/local/cloudflare/api/context.ts';
 import { ensureZone } from '../../../../../sites/local/cloudflare/api/state.ts';
 import {
   EMULATOR_SCRIPT,
@@ -41,6 +42,28 @@ test.each([
     expect(await put(domain)).toMatchObject({ status: 200, json: { result: { zone_name: zone } } });
   },
 );
+
+test('is listed with all its members, alone by each filter, and a route comes before it', async () => {
+  const { account, zone } = cloudflare;
+  const path = `/accounts/${account}/workers/domains`;
+  await put({ hostname: 'shop.example.net' });
+  const { json } = await put({ hostname: 'tags.example.net' });
+  const domain = {
+    ...{ hostname: 'tags.example.net', service: EMULATOR_SCRIPT, environment: 'production' },
+    ...{ zone_id: zone.id, zone_name: 'example.net' },
+    id: expect.any(String),
+    cert_id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-/),
+  };
+  expect(json.result).toEqual(domain);
+  expect((await cloudflare.call('GET', path)).json.result).toHaveLength(2);
+  for (const query of ['hostname=tags.example.net', `zone_id=${zone.id}`, 'zone_name=example.net']) {
+    expect((await cloudflare.call('GET', `${path}?${query}`)).json.result).toEqual([domain]);
+  }
+  await cloudflare.call('POST', `/zones/${zone.id}/workers/routes`, { pattern: '*.example.net/*' });
+  const own = ['shop.example.net/*', 'tags.example.net/*'];
+  expect(routePatterns(cloudflare.db, [EMULATOR_SCRIPT])).toEqual([own, ['*.example.net/*']]);
+  expect(routePatterns(cloudflare.db, ['another-worker'])).toEqual([[], ['*.example.net/*']]);
+});
 
 test.each([
   ['a name in no zone', { hostname: 'tags.example.org' }],
