@@ -13,6 +13,7 @@ import {
   takeDueLinks,
   takeMail,
 } from './links.repository.ts';
+import { handoverMail } from './message.ts';
 import { areComplete, type HandoverRecord, HandoverRecords, isWithin } from './records.ts';
 
 /** The pause between two searches for links and mails that are due. */
@@ -114,7 +115,7 @@ export class Handovers {
             state: 'nobody' as const,
             error: 'no recipient is in a domain that is proven to be the client’s',
           }
-        : await mail.send({ to, ...messageOf(records) });
+        : await mail.send({ to, ...handoverMail(records) });
     const now = clock.date().getTime();
     const isOver =
       state === 'nobody' || link.complete_at === null || now - link.complete_at.getTime() > GIVEN_UP_MS;
@@ -126,22 +127,4 @@ export class Handovers {
       mail_error: error,
     });
   }
-}
-
-/**
- * The mail contains no link, because a link's secret isn't kept, and no text that a user has chosen: it must not be a
- * way to send messages to others.
- */
-function messageOf(records: readonly HandoverRecord[]) {
-  const lines = records.map(({ type, name, value }) => `  ${name}  ${type}  ${value}`);
-  return {
-    subject: 'Your DNS records are set',
-    text: [
-      'The resolvers have found all DNS records that you were asked to set.',
-      ...(lines.length === 0 ? [] : ['', ...lines]),
-      '',
-      'Nothing more needs to be done. The records must stay.',
-      '',
-    ].join('\n'),
-  };
 }

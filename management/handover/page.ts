@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { shownHost, shownHostsIn } from '../../base/host-name.ts';
 import { counted } from '../../base/text.ts';
 import type { LinkRow } from './links.repository.ts';
 import type { HandoverRecord } from './records.ts';
@@ -112,13 +113,22 @@ function zoneTable(zone: string, records: readonly HandoverRecord[]): string {
         ? ''
         : `<small>Or, where a CNAME isn’t possible, address records: ${addresses.map((one) => `<code>${escaped(one)}</code>`).join(', ')}</small>`;
     return `<tr><td data-label="Type">${type}</td>
-<td data-label="Name"><code>${escaped(name)}</code><small>${escaped(purpose)}</small></td>
-<td data-label="Value"><code>${escaped(value)}</code>${instead}</td>
-<td data-label="State"><span class="state ${state}">${STATES[state]}</span>${detail === null ? '' : `<small>${escaped(detail)}</small>`}</td></tr>`;
+<td data-label="Name">${typedName(name)}<small>${escaped(purpose)}</small></td>
+<td data-label="Value">${typedName(value)}${instead}</td>
+<td data-label="State"><span class="state ${state}">${STATES[state]}</span>${detail === null ? '' : `<small>${escaped(shownHostsIn(detail))}</small>`}</td></tr>`;
   });
-  return `<h2>${escaped(zone)}</h2>
-<table aria-label="Records of ${escaped(zone)}"><thead><tr><th scope="col">Type</th><th scope="col">Name</th><th scope="col">Value</th><th scope="col">State</th></tr></thead>
+  const shown = escaped(shownHost(zone));
+  const inDns = shown === zone ? '' : ` <span class="soft">(${escaped(zone)})</span>`;
+  return `<h2>${shown}${inDns}</h2>
+<table aria-label="Records of ${shown}"><thead><tr><th scope="col">Type</th><th scope="col">Name</th><th scope="col">Value</th><th scope="col">State</th></tr></thead>
 <tbody>${rows.join('\n')}</tbody></table>`;
+}
+
+/** A name or value that someone types into DNS; before it, the same as people read it. */
+function typedName(text: string): string {
+  const shown = shownHost(text);
+  const typed = `<code>${escaped(text)}</code>`;
+  return shown === text ? typed : `${escaped(shown)}<small>In DNS: ${typed}</small>`;
 }
 
 function mailLine({ link: { recipients, mail, mail_at }, sendsMail }: HandoverView): string {

@@ -1,3 +1,4 @@
+import { shownHostsIn } from '../../../../../base/host-name.ts';
 import type { components } from '../../../../../gitops/clients/management/index.ts';
 import { api } from '../../data/api.ts';
 import type { Container } from '../../data/containers.ts';
@@ -33,7 +34,7 @@ export function HealthSection({ container }: { container: Container }) {
       {state.name !== 'serving' && (
         <div class={`notice ${state.name === 'failing' ? 'bad' : 'warn'}`}>
           <p class="strong">{state.sentence}</p>
-          {state.detail !== null && <p>{state.detail}</p>}
+          {state.detail !== null && <p>{shownHostsIn(state.detail)}</p>}
           {state.remedy !== null && <p>{state.remedy}</p>}
           {[state.name, ...state.also].some((name) => name === 'off' || name === 'paused') && (
             <ResumeButton container={container} />
@@ -85,7 +86,7 @@ function Tree({ resources }: { resources: Resources }) {
                 {parts.map((part) => (
                   <li key={part.key}>
                     <code class="grow">{part.key}</code>
-                    {part.detail !== null && <span class="small">{part.detail}</span>}
+                    {part.detail !== null && <span class="small">{shownHostsIn(part.detail)}</span>}
                     {part.notAfter !== null && (
                       <span class="small dim">
                         ends <Ago at={part.notAfter} />

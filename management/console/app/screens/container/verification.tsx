@@ -1,3 +1,4 @@
+import { shownHost, shownHostsIn } from '../../../../../base/host-name.ts';
 import type { components } from '../../../../../gitops/clients/management/index.ts';
 import { api } from '../../data/api.ts';
 import type { Container } from '../../data/containers.ts';
@@ -112,9 +113,10 @@ export function Report({ verification, isOpen = false }: { verification: Verific
             <li key={`${name} ${subject}`} class="tall">
               <StateMark of="failed" />
               <div class="grow">
-                <span class="strong">{words(name)}</span> {subject !== null && <code>{subject}</code>}
-                <p class="small">{detail}</p>
-                {fix !== null && <p class="small strong">{fix}</p>}
+                <span class="strong">{words(name)}</span>{' '}
+                {subject !== null && <code>{shownHost(subject)}</code>}
+                <p class="small">{shownHostsIn(detail)}</p>
+                {fix !== null && <p class="small strong">{shownHostsIn(fix)}</p>}
               </div>
             </li>
           ))}
@@ -128,8 +130,9 @@ export function Report({ verification, isOpen = false }: { verification: Verific
               <li key={`${name} ${subject}`}>
                 <StateMark of={state} />
                 <div class="grow small">
-                  <span class="strong">{words(name)}</span> {subject !== null && <code>{subject}</code>}{' '}
-                  <span class="dim">{detail}</span>
+                  <span class="strong">{words(name)}</span>{' '}
+                  {subject !== null && <code>{shownHost(subject)}</code>}{' '}
+                  <span class="dim">{shownHostsIn(detail)}</span>
                 </div>
               </li>
             ))}

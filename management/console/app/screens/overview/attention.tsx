@@ -1,3 +1,4 @@
+import { shownHostsIn } from '../../../../../base/host-name.ts';
 import { fetchContainers, type ListedContainer, TROUBLE } from '../../data/containers.ts';
 import { type Query, useQuery } from '../../data/query.ts';
 import { States } from '../../parts/marks.tsx';
@@ -57,7 +58,7 @@ function Item({ container }: { container: ListedContainer }) {
           {container.name}
         </a>
         <div class="small">
-          {sentence} {detail} <span class="dim">{remedy}</span>
+          {sentence} {detail === null ? '' : shownHostsIn(detail)} <span class="dim">{remedy}</span>
         </div>
       </div>
       <a

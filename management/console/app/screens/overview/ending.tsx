@@ -1,3 +1,4 @@
+import { shownHost } from '../../../../../base/host-name.ts';
 import { api } from '../../data/api.ts';
 import { type Query, useQuery } from '../../data/query.ts';
 import { Ago } from '../../parts/marks.tsx';
@@ -69,7 +70,7 @@ export function EndsSoon({ query }: { query: Query<Ending> }) {
                       <Ago at={at} />
                     </span>
                     <div class="grow">
-                      <span class="strong">{what}</span> {subject ?? ''}{' '}
+                      <span class="strong">{what}</span> {subject === null ? '' : shownHost(subject)}{' '}
                       <a href={`/console/containers/${containerId}`}>{name}</a>
                       <div class="small dim">{fix}</div>
                     </div>

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { shownHost } from '../../../../../../base/host-name.ts';
+import { shownHost, shownHostsIn } from '../../../../../../base/host-name.ts';
 import type { components } from '../../../../../../gitops/clients/management/index.ts';
 import { api } from '../../../data/api.ts';
 import type { Versioned } from '../../../data/containers.ts';
@@ -121,7 +121,7 @@ function HostRow({ versioned, host }: { versioned: Versioned; host: CustomDomain
             <dt>DNS</dt>
             <dd>
               <StateMark of={dns.status} />
-              {dns.detail !== null && <span class="small">{dns.detail}</span>}
+              {dns.detail !== null && <span class="small">{shownHostsIn(dns.detail)}</span>}
             </dd>
           </div>
           <div>
