@@ -14,8 +14,10 @@ export interface EdgeUpstream {
 /** The limits of one name; excess is answered with 429 (requests) or 503 (connections). */
 export interface NameLimits {
   readonly requestsPerSecond: number;
-  /** Concurrent requests. */
+  /** Concurrent requests that don't come from the edge; on a custom domain, those of each visitor's address. */
   readonly connections: number;
+  /** All concurrent requests; default: `NAME_SHARE`, or `connections` if that is more. */
+  readonly all?: number;
 }
 
 /** The settings of every proxy backend. */

@@ -237,6 +237,63 @@ describeWith('nginx', 'nginx at its limits', () => {
     expect((await get(backend, 'busy', { headers: { 'x-tagyard-hop-secret': 'guess' } })).status).toBe(200);
   });
 
+  /** An upstream that answers nothing until it is told to. */
+  async function hanging() {
+    const held: ServerResponse[] = [];
+    const server = await upstream({
+      handle(_request, response) {
+        held.push(response);
+        return true;
+      },
+    });
+    const release = () => {
+      for (const response of held.splice(0)) response.end();
+    };
+    return { server, held, release };
+  }
+
+  test('limits the connections of strangers to a name, and not those of the edge, which share the proxy', async () => {
+    const { server, held, release } = await hanging();
+    const limits = { requestsPerSecond: 1_000, connections: 2, all: 9 };
+    const backend = await start({ limits });
+    const other = await upstream();
+    await backend.install([put('busy', origin('busy', server)), put('quiet', origin('quiet', other))]);
+    const headers = { 'x-tagyard-hop-secret': settings.hopSecret };
+    const asked = (count: number, more: Partial<Ask>) =>
+      Array.from({ length: count }, () => get(backend, 'busy', more));
+    const strangers = asked(2, {});
+    await eventually(() => expect(held).toHaveLength(2), TIMEOUT);
+    expect((await get(backend, 'busy', { headers: { 'x-tagyard-hop-secret': 'guess' } })).status).toBe(503);
+    const edge = asked(7, { headers });
+    await eventually(() => expect(held).toHaveLength(9), TIMEOUT);
+    // No name may take the whole proxy, whoever asks.
+    expect((await get(backend, 'busy', { headers })).status).toBe(503);
+    expect((await get(backend, 'quiet', { headers })).status).toBe(200);
+    release();
+    const answers = await Promise.all([...strangers, ...edge]);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  });
+
+  test('limits the connections of each visitor of a custom domain, and not of all of them together', async () => {
+    const { server, held, release } = await hanging();
+    const edgeUpstream = { scheme: 'http', address: server.address, port: server.port } as const;
+    const limits = { requestsPerSecond: 1_000, connections: 2, all: 6 };
+    const backend = await start({ edgeUpstream, limits });
+    const host = 'metrics.acme.example';
+    const vhost = { kind: 'custom', host, edgeHost: 'acme.example.net' } as const;
+    await backend.install([put(`acme/${host}`, { site: 'acme', vhosts: [vhost] })]);
+    const from = (last: number) => ask(backend.endpoint(), { host, from: `127.0.1.${last}` });
+    const campaign = [1, 1, 2, 2, 3].map(from);
+    await eventually(() => expect(held).toHaveLength(5), TIMEOUT);
+    expect((await from(1)).status).toBe(503);
+    const last = from(4);
+    await eventually(() => expect(held).toHaveLength(6), TIMEOUT);
+    expect((await from(5)).status).toBe(503);
+    release();
+    const answers = await Promise.all([...campaign, last]);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  });
+
   test('limits each visitor of a custom domain, and not all of them together', async () => {
     const edge = await upstream();
     const edgeUpstream = { scheme: 'http', address: edge.address, port: edge.port } as const;

@@ -32,6 +32,12 @@ const secret = z.string().regex(/^[A-Za-z0-9_-]{16,256}$/, 'must be 16 to 256 of
 
 export const trustedPeers = z.object({ cloudflare: z.array(cidrRange), own: z.array(cidrRange) });
 
+/**
+ * How many requests of one name nginx has at once, the edge's included: half of what one of its workers can have, because
+ * a request takes two connections. A site whose tag server hangs leaves the other sites of the proxy the rest.
+ */
+const NAME_SHARE = 2_048;
+
 /** Settings of the main configuration. */
 export const mainSchema = z.object({
   listen: z.array(address).min(1),
@@ -55,11 +61,16 @@ export const mainSchema = z.object({
     .object({
       requestsPerSecond: z.int().min(1).max(1_000_000),
       connections: z.int().min(1).max(65_535),
+      all: z.int().min(1).max(65_535).default(NAME_SHARE),
     })
     // Above what one tag server can answer, but a small part of nginx's 8,192 connections per worker.
     .prefault({ requestsPerSecond: 500, connections: 500 })
     // A burst may have the requests of two seconds, because pages send their hits in bursts.
-    .transform((limits) => ({ ...limits, burst: 2 * limits.requestsPerSecond })),
+    .transform(({ all, ...limits }) => ({
+      ...limits,
+      burst: 2 * limits.requestsPerSecond,
+      all: Math.max(all, limits.connections),
+    })),
   /** The folder of logs if the system's nginx is used, because its prefix isn't ours; `null`: our own nginx is used. */
   systemLogs: path.nullable().default(null),
   workerProcesses: z.union([z.int().min(1), z.literal('auto')]).default('auto'),

@@ -21,7 +21,7 @@ const SETTINGS: MainSettings = {
   ca: '/etc/ssl/certs/ca-certificates.crt',
   geoModule: null,
   http2: 'parameter',
-  limits: { requestsPerSecond: 500, burst: 1000, connections: 500 },
+  limits: { requestsPerSecond: 500, burst: 1000, connections: 500, all: 2048 },
   systemLogs: null,
   shutdownSeconds: 30,
   workerProcesses: 'auto',
