@@ -9,7 +9,7 @@ const ANY_HIT = /^[^?]*\/(?:[gjr]|g\/s|mp)\/collect(?:\?|$)/;
 /** What an answer to a hit means, by status: the limits of the hops are in docs/http.md. */
 const REFUSALS: Readonly<Record<number, string>> = {
   400: 'no client in the container takes it, or its headers are too long',
-  413: 'the body is over 8 MiB',
+  413: 'the body is too long',
   414: 'the address is too long',
   429: 'too many requests in a second for the name',
   431: 'the headers are too long',

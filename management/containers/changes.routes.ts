@@ -72,7 +72,7 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
         schema: {
           operationId: 'changeContainer',
           summary:
-            'Change name, features, modules, consent or resources; operators may also change the image',
+            'Change name, features, modules, consent, resources or the limit of bodies; operators may also change the image',
           tags,
           params: containerParams,
           headers: changeHeaders,

@@ -4,7 +4,7 @@ import { renderSandboxSnippet, renderSnippet } from '../../plugins/custom_loader
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { consentOfManifest, mayForbidVendor } from '../../sites/manifest/consent.ts';
 import { isFirstPartyHost, isProven, isWithinDomain, provenHosts } from '../../sites/manifest/schema.ts';
-import { clientKeysOf } from '../../sites/requests/container.ts';
+import { shownClientKeys } from '../../sites/requests/container.ts';
 import type { Settings } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import type { Role } from '../lifecycle/roles.ts';
@@ -66,7 +66,7 @@ export function presentContainer(
     image: manifest.image,
     features: manifest.features,
     modules: manifest.modules,
-    ...clientKeysOf(manifest),
+    ...shownClientKeys(manifest),
     ...consent,
     hostnames,
     loaderToken,

@@ -202,12 +202,19 @@ const armored = (most: number) =>
 export const operatorOnly = z.registry();
 /** Keys that the file has even while they have their default. */
 export const alwaysWritten = z.registry();
+/** Keys of `vhostKeys` that the preview server's vhosts don't get. */
+const notForPreview = z.registry();
+
+/** The greatest `maxBodyMb`, in MiB: the edge refuses a longer stated length (`MAX_BODY_OCTETS`), whatever a site allows. */
+const MAX_BODY_MB = 8;
 
 /**
  * Optional keys that change how the origin, the preview and the custom domains are served. Each proxy has a table of
  * them (`PerOption`), which doesn't compile while it lacks one.
  */
-const vhostKeys = {} as const satisfies Readonly<Record<string, z.ZodOptional>>;
+export const vhostKeys = {
+  maxBodyMb: z.int().min(1).max(MAX_BODY_MB).optional().register(notForPreview),
+} as const satisfies Readonly<Record<string, z.ZodOptional>>;
 
 /** The same keys, as proxies get them. */
 export const vhostOptions = z.strictObject(vhostKeys);
@@ -321,10 +328,12 @@ export function isFirstPartyHost(host: string, domains: readonly string[]): bool
   });
 }
 
-/** The options that a manifest sets; `undefined`: none. */
-export function vhostOptionsOf(manifest: VhostOptions): VhostOptions | undefined {
-  const options = vhostOptions.strip().parse(manifest);
-  return Object.keys(options).length === 0 ? undefined : options;
+/** The options that a manifest sets for one kind of vhosts; `undefined`: none. */
+export function vhostOptionsOf(manifest: VhostOptions, of?: 'preview'): VhostOptions | undefined {
+  const skipped = (key: string) =>
+    of === 'preview' && notForPreview.has(vhostOptions.shape[key as keyof VhostOptions]);
+  const set = Object.entries(vhostOptions.strip().parse(manifest)).filter(([key]) => !skipped(key));
+  return set.length === 0 ? undefined : Object.fromEntries(set);
 }
 
 export type Manifest = z.output<typeof manifestSchema>;

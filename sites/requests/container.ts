@@ -10,26 +10,47 @@ import {
   givenDomain as host,
   modules,
   siteId,
+  vhostKeys,
 } from '../manifest/schema.ts';
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../manifest/switches.ts';
 
 /** Flags by name, as a request gives them. */
 export const givenFeatures = z.partialRecord(z.enum(FEATURE_FLAGS), z.boolean());
 
-/** Keys of the manifest that clients read and set by the API, with the same names and values. */
-export const clientKeys = givenConsent;
+/**
+ * Keys of the manifest that clients read and set by the API, with the same names and values. `null` stands for a key
+ * that the manifest doesn't have: a request clears it so, and answers show it so.
+ */
+export const clientKeys = {
+  ...givenConsent,
+  maxBodyMb: vhostKeys.maxBodyMb.unwrap().nullable().meta({
+    description:
+      'the longest request body that the site’s origin accepts, in MiB; a longer one is 413. It can only lower the limit, because the edge refuses bodies over 8 MiB whatever is set here; null: 8 MiB',
+  }),
+} as const;
+const KEYS = Object.keys(clientKeys) as (keyof typeof clientKeys)[]; // Object.keys drops the key type
 type ClientKeys = { readonly [Key in keyof typeof clientKeys]: z.output<(typeof clientKeys)[Key]> };
 
 /** A request names some of them. */
 export const givenClientKeys = z.object(clientKeys).partial().shape;
-export type GivenClientKeys = Partial<ClientKeys>;
+/** As a manifest has them. */
+export type GivenClientKeys = {
+  readonly [Key in keyof ClientKeys]?: NonNullable<ClientKeys[Key]> | undefined;
+};
 
-/** Those that a request or a manifest names. */
+/** Those that a request or a manifest names, as a manifest has them; one that a request clears is `undefined`. */
 export function clientKeysOf(
   given: { readonly [Key in keyof ClientKeys]?: ClientKeys[Key] | undefined },
 ): GivenClientKeys {
-  const keys = Object.keys(clientKeys) as (keyof ClientKeys)[]; // Object.keys drops the key type
-  return Object.fromEntries(keys.filter((key) => given[key] !== undefined).map((key) => [key, given[key]]));
+  const named = KEYS.filter((key) => given[key] !== undefined);
+  return Object.fromEntries(named.map((key) => [key, given[key] ?? undefined]));
+}
+
+/** All of them, as answers show them. */
+export function shownClientKeys(manifest: GivenClientKeys) {
+  return Object.fromEntries(KEYS.map((key) => [key, manifest[key] ?? null])) as {
+    readonly [Key in keyof ClientKeys]: NonNullable<ClientKeys[Key]> | null;
+  };
 }
 
 export const containerConfigB64 = z

@@ -63,7 +63,7 @@ describe('a hit that is refused on its way', () => {
   test.each([
     ['/g/collect?v=2', 429, /too many requests in a second/],
     ['/g/s/collect?v=2', 431, /headers/],
-    ['/mp/collect', 413, /over 8 MiB/],
+    ['/mp/collect', 413, /body is too long/],
     ['/j/collect', 414, /address/],
     ['/g/s/collect', 503, /too many connections.*not ready/],
     ['/r/collect', 400, /no client/],

@@ -102,13 +102,13 @@ export function proxyResources(
 ): Resource<ProxySpec>[] {
   const { site, hostnames, adopt } = manifest;
   const specs = containerSpecs(manifest, settings);
-  const set = vhostOptionsOf(manifest);
+  const forPreview = vhostOptionsOf(manifest, 'preview');
   const of = (role: 'processing' | 'preview') =>
     specs.filter((spec) => spec.role === role).map(({ address, port }) => ({ address, port }));
   const servedBy = (host: string) => {
     const { mode } = manifest.tls;
     const ofVhost = mode === 'acme' ? mode : undefined;
-    return { host, tls: ofVhost, certificate: editionOf?.(host, mode), options: set };
+    return { host, tls: ofVhost, certificate: editionOf?.(host, mode), options: vhostOptionsOf(manifest) };
   };
   const resource = (key: string, summary: string, vhosts: Vhost[]): Resource<ProxySpec> => {
     const spec: ProxySpec = { site, vhosts };
@@ -118,11 +118,11 @@ export function proxyResources(
   const inside: Vhost[] =
     insideName === undefined
       ? []
-      : [{ kind: 'preview', host: insideName, tls: 'inside', upstreams: of('preview'), options: set }];
+      : [{ kind: 'preview', host: insideName, tls: 'inside', upstreams: of('preview'), options: forPreview }];
   return [
     resource(site, `serve ${hostnames.origin} and ${hostnames.preview}`, [
       { kind: 'origin', ...servedBy(hostnames.origin), upstreams: of('processing') },
-      { kind: 'preview', ...servedBy(hostnames.preview), upstreams: of('preview') },
+      { kind: 'preview', ...servedBy(hostnames.preview), upstreams: of('preview'), options: forPreview },
       ...inside,
     ]),
     ...provenHosts(manifest).map((host) =>

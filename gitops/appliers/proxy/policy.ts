@@ -10,7 +10,7 @@ import {
 } from '../../../edge/http/request-headers.ts';
 import type { Vhost } from './desired.ts';
 
-/** The longest body that a proxy passes on, as the edge does. */
+/** The longest body that a proxy passes on, as the edge does. A site's `maxBodyMb` may be less. */
 export const BODY_LIMIT_OCTETS = MAX_BODY_OCTETS;
 
 /** Crawlers are to leave the origins and previews alone. */

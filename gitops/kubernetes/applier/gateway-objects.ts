@@ -31,17 +31,17 @@ export function siteDelivery(manifest: LoadedManifest, place: Place): Kubernetes
     namespace: namespaceOf(client, place),
     service: objectName(site, role),
     port: ports[role],
-    options,
   });
   const document: SiteDocument = {
     version: 1,
     site,
     names: [
-      { kind: 'origin', host: hostnames.origin, ...podsOf('processing') },
+      { kind: 'origin', host: hostnames.origin, ...podsOf('processing'), options },
       {
         kind: 'preview',
         host: hostnames.preview,
         ...podsOf('preview'),
+        options: vhostOptionsOf(manifest, 'preview'),
         onDemand: isOnDemand(manifest, place) ? objectName(site, 'preview') : undefined,
       },
       ...provenHosts(manifest).map(

@@ -4,6 +4,7 @@ import type { ProxyBackend, ProxyEndpoint, ProxySettings } from '../../../gitops
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { stopNginx } from '../../../gitops/appliers/proxy/nginx/process.ts';
 import { CLAIMS } from '../../../gitops/appliers/proxy/policy.ts';
+import type { VhostOptions } from '../../../sites/manifest/schema.ts';
 import { type Seen, startUpstream } from '../upstream.ts';
 import { ask, HOP_SECRET, proxyHome, put } from './proxy.ts';
 
@@ -15,6 +16,8 @@ const POLICY = 'acme-policy-01234';
 const TOKEN = '0123456789abcdef'.repeat(2);
 const CUSTOM = 'metrics.acme.example';
 const EDGE = 'acme.example.net';
+
+const MIB = 1024 * 1024;
 
 /** Peers that are trusted in these tests. */
 const CLOUDFLARE = '127.0.0.8';
@@ -44,6 +47,8 @@ const SPOOFED = {
   'cf-connecting-ip': '203.0.113.9',
   forwarded: 'for=203.0.113.9;host=evil.example',
 };
+
+const at = ({ address, port }: { readonly address: string; readonly port: number }) => [{ address, port }];
 
 /** How every proxy treats requests, whatever it is made of; run for each over real sockets. */
 export function proxyBehaviour(
@@ -87,7 +92,6 @@ export function proxyBehaviour(
       };
       backend = backendOf(settings);
       endpoint = await backend.start();
-      const at = ({ address, port }: { address: string; port: number }) => [{ address, port }];
       const site: ProxySpec = {
         site: 'acme',
         vhosts: [
@@ -301,7 +305,7 @@ export function proxyBehaviour(
     test.each([ORIGIN, CUSTOM])('takes a body of 8 MiB for %s, and no longer one', async (host) => {
       const post = (bytes: number, headers = {}) =>
         ask(endpoint, { host, method: 'POST', body: Buffer.alloc(bytes, 'e'), headers });
-      const most = 8 * 1024 * 1024;
+      const most = 8 * MIB;
       expect(seen((await post(most)).body).bodyBytes).toBe(most);
       for (const headers of [{}, { 'transfer-encoding': 'chunked' }]) {
         // The answer comes before the whole body is read, so the client may see the end of the connection first.
@@ -313,6 +317,50 @@ export function proxyBehaviour(
       }
       const upstream = host === ORIGIN ? container : edge;
       expect(upstream.seen.filter(({ bodyBytes }) => bodyBytes > most)).toEqual([]);
+    });
+
+    test('takes bodies up to the site’s own `maxBodyMb`, also after a change, and 8 MiB once it is cleared', async () => {
+      const origin = 'small-origin.example.net';
+      const custom = 'metrics.small.example';
+      const install = async (options: VhostOptions | undefined) => {
+        const outcomes = await backend.install([
+          put('small', {
+            site: 'small',
+            vhosts: [
+              { kind: 'origin', host: origin, upstreams: at(container), options },
+              { kind: 'preview', host: 'small-preview.example.net', upstreams: at(preview) },
+            ],
+          }),
+          put(`small/${custom}`, {
+            site: 'small',
+            vhosts: [{ kind: 'custom', host: custom, edgeHost: EDGE, options }],
+          }),
+        ]);
+        expect(outcomes).toMatchObject(Array(2).fill({ status: 'fulfilled', value: { changed: true } }));
+      };
+      const trusted = { 'x-tagyard-hop-secret': HOP_SECRET };
+      const ways = [
+        { host: origin, headers: {} },
+        { host: origin, headers: trusted },
+        { host: custom, headers: {} },
+      ];
+      for (const mostMb of [2, 1, 8, undefined]) {
+        await install(mostMb === undefined ? undefined : { maxBodyMb: mostMb });
+        const most = (mostMb ?? 8) * MIB;
+        for (const way of ways) {
+          const post = { ...way, method: 'POST' };
+          const taken = await ask(endpoint, { ...post, body: Buffer.alloc(most, 'e') });
+          expect([taken.status, seen(taken.body).bodyBytes]).toEqual([200, most]);
+          const stated = { ...way.headers, 'content-length': `${most + 1}` };
+          expect(await ask(endpoint, { ...post, headers: stated })).toMatchObject({ status: 413 });
+          const chunked = { ...post, body: Buffer.alloc(most + 1, 'e'), isEndless: true };
+          expect(await ask(endpoint, chunked)).toMatchObject({ status: 413 });
+        }
+      }
+      await install({ maxBodyMb: 1 });
+      const body = Buffer.alloc(8 * MIB, 'e');
+      const debug = await ask(endpoint, { host: 'small-preview.example.net', method: 'POST', body });
+      expect(seen(debug.body).bodyBytes).toBe(8 * MIB);
     });
 
     test('sends its own hop secret to the edge, whatever the client sends', async () => {

@@ -63,6 +63,8 @@ export interface Ask {
   readonly method?: string;
   readonly headers?: Record<string, string | string[]>;
   readonly body?: string | Buffer;
+  /** Sends the body in chunks and never ends it, so that an answer comes before its end. */
+  readonly isEndless?: boolean;
   /** The loopback address to ask from. */
   readonly from?: string;
   /** PEM of the CA; unset: the certificate isn't verified. */
@@ -82,6 +84,7 @@ export function ask(endpoint: ProxyEndpoint, asked: Ask): Promise<Answer> {
     method = 'GET',
     headers = {},
     body,
+    isEndless = false,
     from,
     ca,
     timeoutMs = 20_000,
@@ -114,13 +117,15 @@ export function ask(endpoint: ProxyEndpoint, asked: Ask): Promise<Answer> {
       text += chunk;
       onChunk?.(chunk);
     });
-    response.on('end', () =>
-      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }),
-    );
+    response.on('end', () => {
+      resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text });
+      if (isEndless) request.destroy();
+    });
     response.on('error', reject);
   });
   request.on('timeout', () => request.destroy(new Error(`no answer in ${timeoutMs} ms`)));
   request.on('error', reject);
-  request.end(body);
+  if (isEndless) request.write(body);
+  else request.end(body);
   return promise;
 }

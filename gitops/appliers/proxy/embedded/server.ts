@@ -41,7 +41,9 @@ interface EmbeddedProxy {
 
 /** What the options of a vhost may change, and how each of them does. */
 const USUAL = { mostOctets: BODY_LIMIT_OCTETS };
-const HANDLING: PerOption<Partial<typeof USUAL>> = {};
+const HANDLING: PerOption<Partial<typeof USUAL>> = {
+  maxBodyMb: (most) => ({ mostOctets: most * 1_048_576 }),
+};
 
 const ARRIVAL_HEADERS = { 'content-type': 'text/plain', 'cache-control': 'no-store' };
 const POLICY_HEADERS = { 'content-type': 'text/javascript; charset=utf-8', 'cache-control': 'no-store' };

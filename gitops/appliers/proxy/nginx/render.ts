@@ -40,7 +40,9 @@ const DIRECT = { origin: DIRECT_HEADERS, preview: [...DIRECT_HEADERS, ...PREVIEW
  * For each option, nginx's directive in the locations that forward requests: on a host and in the gateway of a cluster.
  * Nothing is escaped, so an option's value must be one word of nginx's language.
  */
-const DIRECTIVES: PerOption<string> = {};
+const DIRECTIVES: PerOption<string> = {
+  maxBodyMb: (most) => `client_max_body_size ${most}m;`,
+};
 
 export interface Renderer {
   /** Hash of everything that a site's file depends on besides its vhosts and certificates. */

@@ -43,6 +43,22 @@ describe('the vhosts of a site', () => {
     expect(origin).toMatchObject({ upstreams: processing.map(({ address, port }) => ({ address, port })) });
   });
 
+  test('have the manifest’s options, except those that aren’t for the preview server', () => {
+    const manifest = loadedManifest('acme-shop', 0, { ...custom, maxBodyMb: 2 });
+    const previewNameOf = (site: string) => `${site}-preview-01234`;
+    const vhosts = proxyResources(manifest, { ...settings, previewNameOf }).flatMap(
+      ({ spec }) => spec.vhosts,
+    );
+    const own = { maxBodyMb: 2 };
+    expect(vhosts.map((vhost) => [vhost.kind, 'options' in vhost ? vhost.options : null])).toEqual([
+      ['origin', own],
+      ['preview', undefined],
+      ['preview', undefined],
+      ['custom', own],
+      ['custom', own],
+    ]);
+  });
+
   test('change with the containers, and a new custom domain doesn’t change the others', () => {
     const hashes = (...manifest: Parameters<typeof loadedManifest>) =>
       new Map(proxyResources(loadedManifest(...manifest), settings).map(({ key, hash }) => [key, hash]));

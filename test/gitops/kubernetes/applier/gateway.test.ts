@@ -149,6 +149,17 @@ test('a custom domain below an unproven domain is not delivered', () => {
   expect(read.kind === 'site' && read.document.names.map(({ kind }) => kind)).toEqual(['origin', 'preview']);
 });
 
+test('a site’s options are delivered with its names, except those that aren’t for the preview server', () => {
+  const manifest = loadedManifest('acme-shop', 3, { customDomains: ['m.acme-shop.example'], maxBodyMb: 2 });
+  const read = readDelivered(siteDelivery(manifest, PLACE));
+  const names = read.kind === 'site' ? read.document.names : [];
+  expect(names.map((name) => [name.kind, 'options' in name ? name.options : undefined])).toEqual([
+    ['origin', { maxBodyMb: 2 }],
+    ['preview', undefined],
+    ['custom', { maxBodyMb: 2 }],
+  ]);
+});
+
 test('the instance’s Secret and those of certificates belong to no site', () => {
   const pair = { cert: 'a certificate', key: 'a key' };
   const [instance, certificate] = [instanceDelivery(INSTANCE, PLACE), certificateDelivery(pair, PLACE)];
