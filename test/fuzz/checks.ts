@@ -265,7 +265,8 @@ export class Checks {
             if (status !== 403) throw new Error(`${site} is switched off, and the edge answers ${status}`);
             continue;
           }
-          if (state?.name !== 'serving') throw new Error(`${site} is Ready, and its state ${state?.name}`);
+          if (state?.name !== 'serving' && state?.name !== 'paused')
+            throw new Error(`${site} is Ready, and its state is ${state?.name}`);
           const answers = await this.#ask(names);
           const silent = answers.find((answer) => !answer.sites.includes(site));
           if (silent !== undefined)
