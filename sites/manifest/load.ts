@@ -12,7 +12,6 @@ import {
   manifestSchema,
 } from './schema.ts';
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from './switches.ts';
-import { upgradeManifest } from './upgrades.ts';
 
 export type ParsedManifest =
   | {
@@ -55,7 +54,7 @@ export function parseManifest(text: string, file: string): ParsedManifest {
       problems: [{ path: 'version', message, ...lineOf(document, lines, ['version']) }],
     };
   }
-  const result = manifestSchema.safeParse(upgradeManifest(document.toJS()));
+  const result = manifestSchema.safeParse(document.toJS());
   if (!result.success) return invalid(describeAll(result.error.issues, document, lines));
   const { site } = result.data;
   if (file !== `${site}.yaml`) {

@@ -1,4 +1,5 @@
 import { wrapGitError } from './errors.ts';
+import { verbOf } from './git/git.ts';
 import { adoptFormat, fetchMirror, type RepoGit, renewMirror } from './mirror.ts';
 
 /**
@@ -59,9 +60,4 @@ export class GitDir {
       return await work();
     }
   }
-}
-
-/** The subcommand, after options such as `-c name=value`. */
-function verbOf(args: readonly string[]): string | undefined {
-  return args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c');
 }

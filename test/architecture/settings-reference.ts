@@ -160,8 +160,12 @@ function formOf(schema: z.core.JSONSchema._JSONSchema | undefined): string {
   if (type === 'boolean') return '`true`, `false`';
   if (type === 'string') return FORMATS[schema.format ?? ''] ?? 'text';
   if (type !== 'number' && type !== 'integer') return '';
+  // JSON Schema has these bounds for each whole number.
   const most = maximum === Number.MAX_SAFE_INTEGER ? undefined : maximum;
-  const from = [least === undefined ? '' : `from ${least}`, above === undefined ? '' : `above ${above}`];
+  const from = [
+    least === undefined || least === Number.MIN_SAFE_INTEGER ? '' : `from ${least}`,
+    above === undefined ? '' : `above ${above}`,
+  ];
   const range = [...from, most === undefined ? '' : `to ${most}`].filter((bound) => bound !== '').join(' ');
   return `${type === 'integer' ? 'whole number' : 'number'} ${range}`.trim();
 }

@@ -2,7 +2,7 @@ import { devNull } from 'node:os';
 import { ExecaError, execa } from 'execa';
 import { GitPluginError, simpleGit } from 'simple-git';
 import { limit } from '../../../base/limit.ts';
-import { GitError, type GitRequest } from './git.ts';
+import { GitError, type GitRequest, verbOf } from './git.ts';
 
 /**
  * The process that `git.ts` starts. It runs git for its parent. It ends after the parent has ended and all running
@@ -69,7 +69,7 @@ function endOrphan(): void {
 }
 
 async function answerTo({ id, directory, args, input, env = {}, silenceMs = SILENCE_MS }: GitRequest) {
-  const run = args.some((arg) => ORDINARY.has(arg)) && input === undefined ? ordinary : streamed;
+  const run = ORDINARY.has(verbOf(args) ?? '') && input === undefined ? ordinary : streamed;
   try {
     const environment = { ...inherited(), ...ENVIRONMENT, ...env };
     return { id, stdout: await run(directory, args, { input, env: environment, silenceMs }) };

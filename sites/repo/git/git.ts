@@ -34,6 +34,11 @@ export interface GitRequest extends GitOptions {
   readonly args: readonly string[];
 }
 
+/** The subcommand, after options such as `-c name=value`. */
+export function verbOf(args: readonly string[]): string | undefined {
+  return args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c');
+}
+
 type GitAnswer = { readonly id: number } & (
   | { readonly stdout: Uint8Array }
   | { readonly failure: { readonly exitCode: number; readonly message: string } }
