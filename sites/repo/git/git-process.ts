@@ -12,6 +12,8 @@ import { GitError, type GitRequest, verbOf } from './git.ts';
 /** What talks to a remote, or works on the whole repository, and shows progress: simple-git ends it when it is silent. */
 const ORDINARY = new Set(['clone', 'config', 'fetch', 'gc', 'init', 'ls-remote', 'push']);
 
+/** Milliseconds between two signs of life while git runs. Without them, `git.ts` replaces this process. */
+const ALIVE_MS = 1_000;
 /** How many git processes may run at once: each needs memory and file handles. Further calls wait. */
 const processes = limit(16);
 const SILENCE_MS = 60_000;
@@ -56,6 +58,9 @@ process.on('message', (message) => {
     endOrphan();
   });
 });
+setInterval(() => {
+  if (processes.activeCount > 0 && process.connected) process.send?.({ isAlive: true });
+}, ALIVE_MS).unref();
 process.on('disconnect', () => {
   processes.clearQueue();
   endOrphan();
@@ -94,9 +99,13 @@ const ordinary: Run = async (directory, args, { env, silenceMs }) => {
       timeout: { block: silenceMs },
       unsafe: ALLOWED,
       allowEnvironment: Object.keys(env),
-      errors(error, { exitCode, stdErr }) {
-        if (exitCode > 0) failure = new GitError(exitCode, messageOf(Buffer.concat(stdErr).toString()));
-        return error;
+      // simple-git alone takes a failure that says nothing, such as that of a killed git, for success.
+      errors(error, { exitCode, stdErr }: { exitCode: number | null; stdErr: Buffer[] }) {
+        if (exitCode === 0) return error;
+        const said = messageOf(Buffer.concat(stdErr).toString());
+        const reason = said || `git ${verbOf(args)} ${exitCode === null ? 'was killed' : 'failed'}`;
+        failure = new GitError(exitCode ?? -1, reason);
+        return error ?? failure;
       },
     });
   try {

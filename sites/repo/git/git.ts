@@ -6,6 +6,11 @@ const PROCESS = siblingUrl('./git-process', import.meta.url);
 const SMALL = ['--max-semi-space-size=1', '--optimize-for-size'];
 /** A helper without work ends after this time, milliseconds: it has 75 MB, and starts in a tenth of a second. */
 const IDLE_MS = 5_000;
+/**
+ * How often its signs of life are checked. It is replaced if two checks find none: at the first one, this process may itself
+ * have been stopped until then, with messages unread.
+ */
+const CHECK_MS = 5_000;
 
 /** git failed; `message` is its error output, or another reason. */
 export class GitError extends Error {
@@ -39,10 +44,11 @@ export function verbOf(args: readonly string[]): string | undefined {
   return args.find((arg, index) => !arg.startsWith('-') && args[index - 1] !== '-c');
 }
 
-type GitAnswer = { readonly id: number } & (
-  | { readonly stdout: Uint8Array }
-  | { readonly failure: { readonly exitCode: number; readonly message: string } }
-);
+/** An answer to one request, or a sign of life, which comes every second while git runs. */
+type GitAnswer =
+  | { readonly isAlive: true }
+  | { readonly id: number; readonly stdout: Uint8Array }
+  | { readonly id: number; readonly failure: { readonly exitCode: number; readonly message: string } };
 
 interface Waiting {
   resolve(stdout: Buffer): void;
@@ -94,14 +100,24 @@ function startHelper() {
   child.unref();
   child.channel?.unref();
   const end = (reason: string) => {
+    clearInterval(check);
     if (helper === started) helper = null;
     for (const { reject } of waiting.values()) reject(new GitError(-1, reason));
     waiting.clear();
   };
+  let silentChecks = 0;
+  const check = setInterval(() => {
+    silentChecks = waiting.size === 0 ? 0 : silentChecks + 1;
+    if (silentChecks < 2) return;
+    child.kill('SIGKILL');
+    end(`the process that starts git did not respond for ${(2 * CHECK_MS) / 1000} s; it was ended`);
+  }, CHECK_MS).unref();
   child.on('error', ({ message }) => end(`the process that starts git failed: ${message}`));
   child.on('exit', () => end('the process that starts git ended before git did'));
   child.on('message', (message) => {
+    silentChecks = 0;
     const answer = message as GitAnswer; // `git-process.ts` sends nothing else
+    if ('isAlive' in answer) return;
     const asked = waiting.get(answer.id);
     waiting.delete(answer.id);
     if (waiting.size === 0) {
@@ -109,6 +125,7 @@ function startHelper() {
       idle = setTimeout(() => {
         // The helper ends when its channel closes. The next call starts another one.
         helper = null;
+        clearInterval(check);
         if (child.connected) child.disconnect();
       }, IDLE_MS).unref();
     }

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { GitError, git } from '../../../sites/repo/git/git.ts';
 import { FETCH } from '../../../sites/repo/mirror.ts';
 import { eventually } from '../../support/eventually.ts';
+import { signal } from '../../support/signal.ts';
 
 let dir: string;
 const at = (...parts: string[]) => join(dir, ...parts);
@@ -42,6 +43,22 @@ test('of a hundred concurrent calls, at most sixteen have a process', async () =
   const most = Math.max(...lines().map((line) => (running += line === 'start' ? 1 : -1)));
   expect(lines()).toHaveLength(200);
   expect(most).toBe(16);
+});
+
+test('a call fails if the process that starts git is stopped, and the next one gets another process', async () => {
+  await git(at('remote.git'), ['version']);
+  const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8')
+    .trim()
+    .split(' ')
+    .map(Number);
+  const helper = children.find((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('git-process'));
+  signal(helper ?? 0, 'SIGSTOP');
+  const failing = git(at('remote.git'), ['version']);
+  await expect(failing).rejects.toMatchObject({
+    exitCode: -1,
+    message: expect.stringContaining('did not respond'),
+  });
+  expect(String(await git(at('remote.git'), ['version']))).toMatch(/^git version/);
 });
 
 describe('a slow remote', () => {

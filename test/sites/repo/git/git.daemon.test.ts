@@ -68,6 +68,21 @@ describe('git', () => {
     expect(error).toMatchObject({ exitCode: 128, message: expect.stringContaining('absent') });
   });
 
+  test('fails with its exit code if it says nothing', async () => {
+    const args = ['ls-remote', '--exit-code', `file://${directory}`, 'absent'];
+    await expect(git(directory, args)).rejects.toMatchObject({ exitCode: 2 });
+  });
+
+  test('fails if it is killed while it pushes', async () => {
+    const kills = join(directory, 'kills');
+    const find =
+      'p=$PPID; while [ "$(cat /proc/$p/comm)" != git ]; do p=$(ps -o ppid= -p $p | tr -d " "); done';
+    await writeFile(kills, `#!/bin/sh\n${find}; kill -KILL $p\n`, { mode: 0o755 });
+    const blob = String(await git(directory, ['hash-object', '-w', '--stdin'], { input: 'text' })).trim();
+    const push = ['push', `--receive-pack=${kills}`, `file://${directory}`, `${blob}:refs/tags/pushed`];
+    await expect(git(directory, push)).rejects.toMatchObject({ exitCode: -1 });
+  });
+
   test('fails without an exit code if its folder is not there', async () => {
     const error = await git(join(directory, 'none'), ['version']).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(GitError);
