@@ -19,6 +19,7 @@ export function shownHost(host: string): string {
 
 /** A text for people with its host names in Unicode. */
 export function shownHostsIn(text: string): string {
+  if (!text.includes('xn--')) return text;
   return text.replace(/(?:[a-z0-9-]+\.)*xn--[a-z0-9-]+(?:\.[a-z0-9-]+)*/g, shownHost);
 }
 

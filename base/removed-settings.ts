@@ -8,13 +8,12 @@ const REMOVED: ReadonlyMap<string, string> = new Map([
   ['ANALYTICS_ENGINE_ACCOUNT_ID', POINTS_SOURCE],
   ['ANALYTICS_ENGINE_DATASET', POINTS_SOURCE],
   ['CONTAINER_LOGS_LINES_PER_SECOND', 'of each container, 50 lines a second are kept'],
-  ['IMAGE_KEEP_DAYS', 'an image is removed after no manifest has named it for 30 days'],
   ['MEMBERS_PER_CLIENT', 'a client or an organisation has at most 1,000 members'],
   [
     'OIDC_ISSUER',
     'people and tokens are of one provider: set AUTH_ISSUER, AUTH_JWKS_URL and AUTH_AUDIENCE to its',
   ],
-  ['PGLITE_DIR', 'the embedded database is in pglite/ under STATE_DIR: move the folder there'],
+  ['PGLITE_DIR', 'the embedded database is in pglite/ under STATE_DIR: move the folder there first'],
   ['STREAMS_PER_SUBJECT', 'a subject may have 100 event streams and as many exports open in one process'],
   ['TAG_SERVER_ENTRY', 'CONTAINERS_DRIVER=process runs the stand-in tag server'],
 ]);

@@ -73,7 +73,8 @@ async function setRemote(git: RepoGit, url: string): Promise<void> {
  * machine starts its side itself.
  */
 async function protectFromRemote(git: RepoGit): Promise<void> {
-  const settings = [`core.hooksPath=${devNull}`, 'core.alternateRefsCommand=true'];
+  // `gc.recentObjectsHook` is run by the garbage collection that follows a push.
+  const settings = [`core.hooksPath=${devNull}`, 'core.alternateRefsCommand=true', 'receive.autogc=false'];
   for (const [program, direction] of [
     ['upload-pack', []],
     ['receive-pack', ['--push']],

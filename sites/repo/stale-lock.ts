@@ -1,4 +1,5 @@
 import { readdir, readFile, readlink, realpath, rm, stat } from 'node:fs/promises';
+import { uptime } from 'node:os';
 import { basename, dirname, join, resolve, sep } from 'node:path';
 import { SitesRepoError } from './errors.ts';
 import { GitError } from './git/git.ts';
@@ -79,10 +80,13 @@ async function holderOf(lock: string, dir: string): Promise<string | null> {
   const file = join(await realpath(dirname(lock)).catch(() => dirname(lock)), basename(lock));
   const entries = await readdir('/proc').catch(() => null);
   if (entries === null) return 'an unknown process (this system has no /proc)';
+  const found = await stat(lock).catch(() => null);
+  // What was written before this boot has no process any more.
+  if (found === null || found.mtimeMs < Date.now() - uptime() * 1000) return null;
   // /proc may hide the processes of other users from all but root (hidepid in proc(5)).
-  const [user, { uid }] = [process.getuid?.(), await stat(lock).catch(() => ({ uid: undefined }))];
-  if (uid !== undefined && user !== 0 && uid !== user) {
-    return `a process of another user (id ${uid}); delete the file if no git process works in the repository`;
+  const user = process.getuid?.();
+  if (user !== 0 && found.uid !== user) {
+    return `a process of the user ${found.uid}, perhaps; delete the file if no git process works in the repository`;
   }
   for (const pid of entries.filter((name) => /^\d+$/.test(name))) {
     const args = (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).split('\0').filter(Boolean);

@@ -65,7 +65,7 @@ async function demoClient(world: World): Promise<string> {
 }
 
 /** Sends more creations at once than a limit allows, and counts what was made. Removes it again. */
-export async function burst(world: World, { what }: Of<'burst'>): Promise<void> {
+export async function burst(world: World, { what, isFresh }: Of<'burst'>): Promise<void> {
   const call = caller(world);
   const client = await demoClient(world);
   const body =
@@ -76,13 +76,14 @@ export async function burst(world: World, { what }: Of<'burst'>): Promise<void> 
   const { items } = listed.parse((await call('GET', `/${what}?client=${client}`)).body);
   for (const { id } of items) await call('DELETE', `/${what}/${id}`);
   const done = answers.filter(({ status }) => status === 201).length;
-  if (items.length > LIMITS[what] || done > LIMITS[what]) {
+  const isTooFew = isFresh === true && done < LIMITS[what];
+  if (items.length > LIMITS[what] || done > LIMITS[what] || isTooFew) {
     throw new Violation('limits', `${items.length} ${what}, where ${LIMITS[what]} are allowed`);
   }
 }
 
 /** Revokes a token that made others, and uses all that it left. */
-export async function leave(world: World, { depth }: Of<'leave'>): Promise<void> {
+export async function leave(world: World, { depth, isFresh }: Of<'leave'>): Promise<void> {
   const client = await demoClient(world);
   const call = caller(world);
   const tokens: { id: string; value: string }[] = [];
@@ -94,6 +95,7 @@ export async function leave(world: World, { depth }: Of<'leave'>): Promise<void>
     by = caller(world, value);
   }
   const [first] = tokens;
+  if (isFresh && tokens.length < depth) throw new Violation('leavers', `${tokens.length} tokens were made`);
   if (first === undefined) return;
   const hook = await caller(world, tokens.at(-1)?.value)('POST', '/webhooks', {
     client,
@@ -104,6 +106,7 @@ export async function leave(world: World, { depth }: Of<'leave'>): Promise<void>
     const { status } = await caller(world, value)('GET', '/me');
     if (status !== 401) throw new Violation('leavers', `a token of a revoked token answers ${status}`);
   }
+  if (isFresh && hook.status !== 201) throw new Violation('leavers', 'no webhook was made');
   if (hook.status !== 201) return;
   const { id } = made.parse(hook.body);
   const { items } = listed.parse((await call('GET', `/webhooks?client=${client}`)).body);
@@ -118,7 +121,7 @@ export async function leave(world: World, { depth }: Of<'leave'>): Promise<void>
  */
 export async function plan(
   world: World,
-  { meanwhile }: Of<'plan'>,
+  { meanwhile, isFresh }: Of<'plan'>,
   changeOther: () => Promise<unknown>,
 ): Promise<void> {
   const call = caller(world);
@@ -126,6 +129,7 @@ export async function plan(
   if (container === null) return;
   const path = `/server-containers/${container.id}/loader-token`;
   const dry = await call('POST', `${path}?dryRun=1`, {});
+  if (isFresh && dry.status !== 200) throw new Violation('plans', `a dry run is answered with ${dry.status}`);
   if (dry.status !== 200) return; // git or its host is away, or its manifest is broken
   const { checksum, changes } = planned.parse(dry.body).plan;
   if (meanwhile === 'another site') await changeOther();

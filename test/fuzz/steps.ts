@@ -85,10 +85,12 @@ export type Step =
   | { readonly kind: 'tree'; readonly way: 'commit' | 'merge'; readonly edits: readonly Edit[] }
   | { readonly kind: 'history'; readonly how: (typeof HISTORIES)[number]; readonly back: number }
   | { readonly kind: 'drift'; readonly where: (typeof DRIFTS)[number]; readonly site: string }
-  | { readonly kind: 'burst'; readonly what: 'webhooks' | 'tokens' }
-  | { readonly kind: 'leave'; readonly depth: number }
+  | { readonly kind: 'burst'; readonly what: 'webhooks' | 'tokens'; readonly isFresh?: true }
+  | { readonly kind: 'leave'; readonly depth: number; readonly isFresh?: true }
   | {
       readonly kind: 'plan';
+      /** Nothing can refuse what the step does: a step that then does nothing is a violation, too. */
+      readonly isFresh?: true;
       readonly meanwhile: 'nothing' | 'another site' | 'this site';
       readonly site: string;
     }

@@ -26,8 +26,6 @@ const LEAST_DRAIN_MS = 1_000;
 const STARTUP_DEADLINE_MS = 60_000;
 /** The engine lists a thousand containers in far less time. */
 const SLOTS_TIMEOUT_MS = 5_000;
-/** An image is removed from Docker after no manifest has named it for this many days. */
-const IMAGE_KEEP_DAYS = 30;
 /** The program of each child process, if containers run as such: the stand-in tag server. */
 const STAND_IN = fileURLToPath(siblingUrl('../../../sites/local/demo/tag-server/main', import.meta.url));
 
@@ -64,7 +62,7 @@ export const containers: Registration<typeof containersSettings, Services> = {
     const ca = await trustedCas(settings.CONTAINER_CA_FILE, docker === null ? null : inside);
     const pruning = {
       file: join(services.stateDir, 'images.json'),
-      keepDays: IMAGE_KEEP_DAYS,
+      keepDays: settings.IMAGE_KEEP_DAYS,
       now: services.now,
       log: services.log,
     };
@@ -86,7 +84,7 @@ export const containers: Registration<typeof containersSettings, Services> = {
       {
         ...services.containers,
         ...ca,
-        ...(docker ? { images: new ImagePruning({ ...pruning, docker }) } : {}),
+        ...(docker && pruning.keepDays > 0 ? { images: new ImagePruning({ ...pruning, docker }) } : {}),
         ...(sink === null ? {} : { output: sink }),
         identity,
         log,

@@ -35,6 +35,11 @@ export const containersSettings = z.object({
     .describe(
       "Containers are replaced at this age in days, spread over time, because Google's image reports itself unhealthy after 12. 0: never.",
     ),
+  IMAGE_KEEP_DAYS: z.coerce
+    .number()
+    .min(0)
+    .default(30)
+    .describe('An image is removed from Docker after no manifest has named it for this many days. 0: never.'),
   LOOPBACK_SUBNET: z
     .string()
     .regex(/^127\.\d{1,3}$/)

@@ -41,7 +41,7 @@ export const proxySettings = z.object({
     .max(65_535)
     .default(500)
     .describe(
-      "nginx's limit of concurrent requests of an origin or preview, and of each visitor's address on a custom domain; requests of the edge have no such limit, but all of one name together are at most 2,048 at once, or this number if it is more. Requests over it are answered with 503.",
+      "nginx's limit of concurrent requests of an origin or preview, and of each visitor's address on a custom domain; requests of the edge have no such limit, but all of one name together are at most 1,024 at once, or this number if it is more. Requests over it are answered with 503.",
     ),
   GEOIP_DATABASE: optionalText.describe(
     "A MaxMind DB file (Country or City) in which nginx finds the country of visitors whose requests don't pass through Cloudflare. It needs nginx's GeoIP2 module (docs/deploy-host.md). Unset: their country is unknown.",

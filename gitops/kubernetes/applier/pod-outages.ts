@@ -127,6 +127,7 @@ export class PodOutages {
     const lost = items.map(lostPod).filter((one) => one !== null);
     if (lost.length > 0) this.#fails(key, site, lost);
     else if (known !== undefined && hasPods(deployment)) this.#serves(key, known);
+    else if (known !== undefined) this.#outages.set(key, { ...known, readySince: null });
   }
 
   #fails(key: string, site: string, lost: readonly LostPod[]): void {

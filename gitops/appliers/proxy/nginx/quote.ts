@@ -33,10 +33,10 @@ const secret = z.string().regex(/^[A-Za-z0-9_-]{16,256}$/, 'must be 16 to 256 of
 export const trustedPeers = z.object({ cloudflare: z.array(cidrRange), own: z.array(cidrRange) });
 
 /**
- * How many requests of one name nginx has at once, the edge's included: half of what one of its workers can have, because
- * a request takes two connections. A site whose tag server hangs leaves the other sites of the proxy the rest.
+ * How many requests of one name nginx has at once, the edge's included. A request takes two connections at each name that it
+ * passes, so a custom domain and the origin of a site whose tag server hangs have half of the 8,192 of one worker.
  */
-const NAME_SHARE = 2_048;
+const NAME_SHARE = 1_024;
 
 /** Settings of the main configuration. */
 export const mainSchema = z.object({
