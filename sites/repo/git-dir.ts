@@ -1,6 +1,7 @@
-import { wrapGitError } from './errors.ts';
+import { coalesce } from '../../base/coalesce.ts';
+import { SitesRepoError, wrapGitError } from './errors.ts';
 import { verbOf } from './git/git.ts';
-import { adoptFormat, fetchMirror, type RepoGit, renewMirror } from './mirror.ts';
+import { adoptFormat, fetchMirror, isRepository, type RepoGit, renewMirror } from './mirror.ts';
 
 /**
  * Milliseconds for a command that works on the whole repository and reports no progress. A repository of several GB
@@ -15,14 +16,25 @@ export class GitDir {
   readonly isMirror: boolean;
 
   readonly #git: RepoGit;
+  /** Concurrent calls use one fetch, and two fetches don't run at once. */
+  readonly #fetches = coalesce(
+    async (calls: readonly undefined[]) => {
+      await wrapGitError('fetch', () => this.#fetch());
+      return calls.map(() => ({ status: 'fulfilled', value: undefined }) as const);
+    },
+    { windowMs: 0 },
+  );
+  readonly #open: (() => Promise<void>) | null;
 
-  constructor(path: string, isMirror: boolean, git: RepoGit) {
+  /** `open`: creates the mirror; `null`: the repository is no mirror. */
+  constructor(path: string, git: RepoGit, open: (() => Promise<void>) | null) {
     this.path = path;
-    this.isMirror = isMirror;
+    this.isMirror = open !== null;
     this.#git = git;
+    this.#open = open;
   }
 
-  /** Runs git. Throws `SitesRepoError`. */
+  /** Runs git. First makes a mirror again that was deleted. Throws `SitesRepoError`. */
   async run(
     args: readonly string[],
     input?: string | Buffer,
@@ -30,12 +42,34 @@ export class GitDir {
   ): Promise<Buffer> {
     // File names are literal: git would read some characters as patterns.
     const all = ['--literal-pathspecs', ...args];
-    return await wrapGitError(verbOf(args), () => this.#git(all, input, options));
+    const run = () => wrapGitError(verbOf(args), () => this.#git(all, input, options));
+    try {
+      return await run();
+    } catch (cause) {
+      if (isRepository(this.path)) throw cause;
+      if (!this.isMirror) {
+        const what = `the sites repository ${this.path} is gone, or a part of it`;
+        throw new SitesRepoError(`${what}: put it back (a copy, or a bare clone of a clone)`, { cause });
+      }
+    }
+    await this.fetch();
+    return await run();
+  }
+
+  /** Whether there is such an object. Throws `SitesRepoError` if git can't tell. */
+  async has(name: string): Promise<boolean> {
+    const answer = await this.run(['cat-file', '--batch-check'], `${name}\n`);
+    return !answer.toString().trimEnd().endsWith(' missing');
   }
 
   /** Fetches everything from the remote repository that this one mirrors. Throws `SitesRepoError`. */
   async fetch(): Promise<void> {
-    await wrapGitError('fetch', () => fetchMirror(this.path, this.#git));
+    await this.#fetches(undefined);
+  }
+
+  async #fetch(): Promise<void> {
+    if (!isRepository(this.path)) await this.#open?.();
+    await fetchMirror(this.path, this.#git);
   }
 
   /** See `adoptFormat`. */

@@ -208,7 +208,9 @@ export class HostLease {
   /** Makes the commit of the lease, once: attempts that fail don't fill the repository. */
   async #commit(parent: string | null, term: number): Promise<string> {
     const made = this.#unpushed;
-    if (made !== null && made.parent === parent && made.term === term) return made.revision;
+    const isSame = made !== null && made.parent === parent && made.term === term;
+    // It is gone with a mirror that was deleted.
+    if (isSame && (await this.#git.has(made.revision))) return made.revision;
     const [ref, force] = this.#git.isMirror ? [UNPUSHED, ['--force']] : [this.#ref, []];
     const { host } = this.#settings;
     const commit = {

@@ -41,6 +41,11 @@ export function gitOf(
     );
 }
 
+/** Whether the folder has what git recognises a repository by. Source: gitrepository-layout(5). */
+export function isRepository(path: string): boolean {
+  return ['HEAD', 'objects', 'refs'].every((name) => existsSync(join(path, name)));
+}
+
 /** Creates an empty bare repository unless one exists. */
 export async function initSitesRepo(path: string, branch = 'main'): Promise<void> {
   if (existsSync(join(path, 'HEAD'))) return;

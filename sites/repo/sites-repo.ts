@@ -60,13 +60,16 @@ export class SitesRepo {
   /** `remote`: the URL that the repository at `path` mirrors; `null`: `path` is the sites repository itself. */
   constructor(path: string, remote: string | null, options: Partial<SitesRepoOptions> = {}) {
     this.#onNotice = options.onNotice ?? (() => undefined);
-    const env = {
-      ...settingsOf(options.gitConfig),
-      ...(remote === null ? {} : withoutCredentials(remote).env),
+    const branch = options.branch ?? 'main';
+    const { url, env: credentials } = withoutCredentials(remote ?? '');
+    const run = gitOf(path, this.#onNotice, { ...settingsOf(options.gitConfig), ...credentials });
+    const open = async () => {
+      this.#onNotice(`${path}, the mirror of the sites repository, was gone; it is made again`);
+      await openMirror(path, run, url, branch);
     };
-    const git = new GitDir(path, remote !== null, gitOf(path, this.#onNotice, env));
+    const git = new GitDir(path, run, remote === null ? null : open);
     this.#git = git;
-    this.#branch = new Branch(git, options.branch ?? 'main', options.initialized ?? false);
+    this.#branch = new Branch(git, branch, options.initialized ?? false);
     this.#files = new SiteFiles(git);
     this.#history = new History(git, this.#files);
     this.#committer = new Committer({
@@ -221,8 +224,7 @@ export class SitesRepo {
 
   /** Whether the repository has this commit (a full id). Throws `SitesRepoError` if git can't tell. */
   async has(revision: string): Promise<boolean> {
-    const answer = await this.#git.run(['cat-file', '--batch-check'], `${revision}^{commit}\n`);
-    return !answer.toString().trimEnd().endsWith(' missing');
+    return await this.#git.has(`${revision}^{commit}`);
   }
 
   /**

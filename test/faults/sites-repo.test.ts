@@ -236,6 +236,19 @@ describe.each([
   });
 });
 
+test('a local sites repository that is deleted is named as gone, and used again once it is back', async () => {
+  const repo = await openSitesRepo({ url: bare, cacheDir: dir });
+  const { revision } = await put(repo, 'acme', 'x: 1\n');
+  await rename(bare, `${bare}.away`);
+  const gone = new RegExp(`the sites repository ${bare} is gone.*put it back`);
+  await expect(repo.head()).rejects.toThrow(gone);
+  await expect(put(repo, 'acme', 'x: 2\n')).rejects.toThrow(gone);
+  expect(existsSync(bare)).toBe(false);
+  await rename(`${bare}.away`, bare);
+  expect(await repo.head()).toBe(revision);
+  await put(repo, 'acme', 'x: 2\n');
+});
+
 test('an unreadable reference is an error, not a deleted branch', async () => {
   const repo = await openSitesRepo({ url: bare, cacheDir: dir });
   await put(repo, 'acme', 'x: 1\n');
@@ -402,6 +415,45 @@ describe('a remote', () => {
     expect(await fresh.read(older)).toMatchObject([{ site: 'acme', text: 'x: 1\n' }]);
     await rename(`${bare}.away`, bare);
     expect((await fresh.read(revision)).map(({ site }) => site)).toEqual(['acme', 'beta']);
+  });
+
+  test.each([
+    ['the mirror', (mirror: string) => rmSync(mirror, { recursive: true })],
+    ['the folder of the mirror', (mirror: string) => rmSync(join(mirror, '..'), { recursive: true })],
+    ['the mirror’s HEAD', (mirror: string) => rmSync(join(mirror, 'HEAD'))],
+  ])('is mirrored again by each use after %s was deleted', async (_what, remove) => {
+    const repo = await open();
+    const lease = repo.hostLease({ host: 'tag-1', holder: 'me', takeoverTerm: undefined });
+    const { revision } = await put(repo, 'acme', 'x: 1\n');
+    await lease.hold();
+    const holder = git('rev-parse', 'refs/tagyard/hosts/tag-1');
+    const uses = {
+      head: async () => expect(await repo.head()).toBe(revision),
+      history: async () => expect(await repo.history('acme')).toMatchObject([{ revision }]),
+      many: async () => {
+        const texts = Array.from({ length: 40 }, () => repo.readSite(revision, 'acme'));
+        expect(await Promise.all(texts)).toHaveLength(40);
+      },
+      lease: () => lease.hold(),
+      commit: async () => expect(await put(repo, 'beta', 'x: 1\n')).toMatchObject({ changed: true }),
+    };
+    for (const use of Object.values(uses)) {
+      remove(join(dir, 'cache', 'sites.git'));
+      await use();
+    }
+    expect(git('rev-parse', 'refs/tagyard/hosts/tag-1')).toBe(holder);
+    expect(git('rev-parse', 'main^')).toBe(revision);
+  });
+
+  test('that can’t be reached when the mirror is deleted is mirrored again once it is back', async () => {
+    const repo = await open();
+    const { revision } = await put(repo, 'acme', 'x: 1\n');
+    await rename(bare, `${bare}.away`);
+    rmSync(join(dir, 'cache', 'sites.git'), { recursive: true });
+    await expect(repo.head()).rejects.toThrow(SitesRepoError);
+    await expect(repo.head()).rejects.toThrow(SitesRepoError);
+    await rename(`${bare}.away`, bare);
+    expect(await repo.head()).toBe(revision);
   });
 
   test('is mirrored again where the mirror is incomplete, or is a mirror of another remote', async () => {

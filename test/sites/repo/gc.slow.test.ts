@@ -60,11 +60,12 @@ test('packing and indexing may be silent for many minutes, other commands may no
     await initSitesRepo(dir);
     const limits: (readonly [verb: string | undefined, minutes: number])[] = [];
     const run = gitOf(dir, () => undefined);
-    const git = new GitDir(dir, false, (args, input, options) => {
+    const recorded: typeof run = (args, input, options) => {
       const verb = args.find((arg) => ['gc', 'commit-graph', 'rev-parse'].includes(arg));
       limits.push([verb, (options?.silenceMs ?? 60_000) / 60_000]);
       return run(args, input, options);
-    });
+    };
+    const git = new GitDir(dir, recorded, null);
     await git.pack(500);
     await new History(git, new SiteFiles(git)).index();
     await git.run(['rev-parse', '--git-dir']);

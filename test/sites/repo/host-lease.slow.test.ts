@@ -179,6 +179,18 @@ test('a lease that could not be written is written as soon as the remote accepts
   await expect((await remoteDaemon('two'))()).rejects.toThrow(LeaseHeldError);
 });
 
+test('a lease that could not be written is made again if the mirror that held it was deleted', async () => {
+  refusePushes('out of order');
+  const pass = await remoteDaemon('one');
+  await pass();
+  rmSync(join(dir, 'one', 'sites.git'), { recursive: true });
+  refusePushes(null);
+  await eventually(async () => {
+    await pass();
+    expect(leaseFile()).toMatchObject({ term: 1, holder: 'one' });
+  });
+});
+
 test('a takeover that can’t be written yet is repeated, and the daemon acts meanwhile', async () => {
   const one = await remoteDaemon('one');
   await one();
