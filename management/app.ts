@@ -30,6 +30,7 @@ import { transferRoutes } from './containers/transfer/transfer.routes.ts';
 import type { Context } from './context/context.ts';
 import { HostRoom } from './context/host-room.ts';
 import { isRefusedValue } from './db/refused-value.ts';
+import { isUnavailable } from './db/unavailable.ts';
 import { AskedHosts } from './domains/asked-hosts.ts';
 import { watchDns } from './domains/dns-watch.ts';
 import { domainStatesRoutes } from './domains/domain-states.routes.ts';
@@ -86,6 +87,8 @@ import { deliveriesRoutes } from './webhooks/deliveries.routes.ts';
 import { webhooksRoutes } from './webhooks/webhooks.routes.ts';
 
 const BODY_LIMIT = 128 * 1024;
+/** A server that restarts, or a standby that takes over, needs a few seconds. */
+const DATABASE_RETRY_SECONDS = 5;
 
 const PROBLEMS: ProblemService<ManagementErrorCode> = {
   Problem: ManagementProblem,
@@ -202,6 +205,10 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
     throw new ManagementProblem('not_found');
   });
   app.setErrorHandler((error, request, reply) => {
+    if (isUnavailable(error)) {
+      reply.header('retry-after', DATABASE_RETRY_SECONDS);
+      return answerProblem(new ManagementProblem('database_unavailable', { cause: error }), request, reply);
+    }
     if (!isRefusedValue(error)) return answerProblem(error, request, reply);
     request.log.warn({ err: error }, 'the database refused a value of the request');
     const detail = 'a value of the request has a character or a time that can’t be stored';

@@ -96,10 +96,16 @@ export function registerAudit(api: FastifyInstance, db: Database): void {
       ...(clientId ? { client_id: clientId } : {}),
       ...(organisation && !isOfClient(request) ? { organisation_id: organisation } : {}),
     };
-    if (seqs.length > 0) {
-      await db.updateTable('audit_log').set(answer).where('seq', 'in', seqs).execute();
-    } else if (status < 400) await insert(request, answer);
-    else await sumRefusal(request, { ...known(request), ...answer });
+    try {
+      if (seqs.length > 0) {
+        await db.updateTable('audit_log').set(answer).where('seq', 'in', seqs).execute();
+      } else if (status < 400) await insert(request, answer);
+      else await sumRefusal(request, { ...known(request), ...answer });
+    } catch (err) {
+      // An error's answer must not fail with the database: Fastify would answer in its place, with the error's text.
+      if (status < 400) throw err;
+      request.log.warn({ err }, 'the answer to a refused or failed request could not be audited');
+    }
     return payload;
   });
 

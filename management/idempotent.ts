@@ -109,8 +109,11 @@ export function registerIdempotency(api: FastifyInstance, db: Database): void {
       const body = JSON.stringify(stored?.(rest) ?? rest);
       const answer = { status, headers: Object.fromEntries(kept), body };
       await storeAnswer(db, key, seal({ secret, purpose: 'answers' }, answer));
-    } else if (status < 500 && !isContinued) await freeKey(db, key);
-    else await pauseCreation(db, key);
+    } else {
+      const end = status < 500 && !isContinued ? freeKey : pauseCreation;
+      // As in the audit: an error's answer must not fail with the database. The attempt counts as running for a while.
+      await end(db, key).catch((err: unknown) => request.log.warn({ err }, 'a key could not be given back'));
+    }
     return payload;
   });
 }

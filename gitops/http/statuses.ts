@@ -43,9 +43,12 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
 
   return async (app) => {
     app.get('/readyz', async (_request, reply) => {
-      const { ready, revision, sourceProblem } = loop;
+      const { ready, revision, sourceProblem, ageMs } = loop;
       const status = ready ? 'ready' : sourceProblem === null ? 'not_ready' : 'source_unavailable';
-      return reply.status(ready ? 200 : 503).send({ status, revision, source: shownSource(sourceProblem) });
+      const seconds = ageMs === null ? null : Math.round(ageMs / 1000);
+      return reply
+        .status(ready ? 200 : 503)
+        .send({ status, revision, passSeconds: seconds, source: shownSource(sourceProblem) });
     });
 
     app.get('/metrics', async (_request, reply) =>

@@ -66,6 +66,8 @@ export class Loop {
   #ended: Promise<void> = Promise.resolve();
   #lastError: Error | null = null;
   #passes = 0;
+  /** When the last pass that could plan ended, by the monotonic clock; `null`: none has. */
+  #passedAt: number | null = null;
   /** When the pass that is running started, by the monotonic clock; `null`: none is. */
   #passSince: number | null = null;
   readonly #clock: Clock;
@@ -169,6 +171,11 @@ export class Loop {
     return this.#passSince === null ? 0 : this.#clock.now() - this.#passSince;
   }
 
+  /** The age of what the last pass that could plan has found, in milliseconds; `null`: none has ended. */
+  get ageMs(): number | null {
+    return this.#passedAt === null ? null : this.#clock.now() - this.#passedAt;
+  }
+
   /** Everything was observed at least once, so a site without a status has nothing on this host. */
   get ready(): boolean {
     return this.#schedule.hasSucceeded && this.lastError === null;
@@ -211,6 +218,7 @@ export class Loop {
       try {
         await this.#reconciler.pass(pending);
         this.#passes += 1;
+        this.#passedAt = this.#clock.now();
         this.#lastError = null;
       } catch (cause) {
         this.#triggers.restore(pending);

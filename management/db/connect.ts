@@ -5,6 +5,7 @@ import { optional } from '../../base/runtime/optional.ts';
 import { ConnectedDatabase } from './connected.ts';
 import { EmbeddedDialect } from './embedded-dialect.ts';
 import { listenOnEmbedded, listenOnPostgres } from './listen.ts';
+import { DatabaseUnavailableError, isAway } from './unavailable.ts';
 
 const POOL_SIZE = 10;
 /** How long a query waits for a connection if all are in use or the server doesn't answer. */
@@ -24,7 +25,11 @@ export function connectPostgres(url: string, onIdleError: (error: Error) => void
     // The pool handles errors of idle connections only, and an error event without a listener ends the process. This
     // listener can ignore it: if the connection breaks between a transaction's queries, the next query fails.
     opened.on('connect', (client) => client.on('error', () => undefined));
-    return opened;
+    const connect = () =>
+      opened.connect().catch((error: Error) => {
+        throw new DatabaseUnavailableError(error);
+      });
+    return { options: opened.options, connect, end: () => opened.end() };
   };
   return new ConnectedDatabase(new PostgresDialect({ pool }), listenOnPostgres(url, onIdleError));
 }
@@ -39,7 +44,10 @@ function answerByCallback(client: pg.PoolClient): void {
   Object.assign(client, {
     query: (text: string, values: unknown[]) =>
       new Promise((resolve, reject) => {
-        query(text, values, (error, result) => (error ? reject(error) : resolve(result)));
+        query(text, values, (error, result) => {
+          if (error) reject(isAway(error) ? new DatabaseUnavailableError(error) : error);
+          else resolve(result);
+        });
       }),
   });
 }

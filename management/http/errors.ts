@@ -83,6 +83,7 @@ export const MANAGEMENT_ERRORS = {
   provisioning_failed: [502, 'The provisioner did not accept the container'],
   verification_unavailable: [502, 'The verification worker can’t be reached; the status is unchanged'],
   auth_unavailable: [503, 'The keys that verify tokens can’t be fetched'],
+  database_unavailable: [503, 'The database can’t be reached; try again in a moment'],
   login_unavailable: [503, 'The identity provider can’t be reached; try again in a moment'],
   no_login: [503, 'This installation has no OIDC_CLIENT_ID, so people can’t log in here'],
   no_free_port: [503, 'The port pool is empty'],

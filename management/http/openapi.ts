@@ -67,6 +67,7 @@ export function problems(...codes: ManagementErrorCode[]): Record<number, Proble
     'cross_site',
     'rate_limited',
     'auth_unavailable',
+    'database_unavailable',
     'internal',
   ];
   const byStatus = Map.groupBy(all, (code) => MANAGEMENT_ERRORS[code][0]);

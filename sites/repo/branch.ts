@@ -1,20 +1,29 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { systemClock } from '../../base/clock.ts';
 import { coalesce } from '../../base/coalesce.ts';
 import { SitesRepoError } from './errors.ts';
 import type { GitDir } from './git-dir.ts';
 import { BRANCH_FORMAT, branchTips } from './listing.ts';
+
+/** What is known of the branch without asking git. */
+export interface LastRead {
+  /** When it could last be read, by the monotonic clock; `null`: never. */
+  readonly at: number | null;
+  /** Why it could not be read since; `null`: it could. */
+  readonly error: unknown;
+}
 
 /** The branch that holds the desired state. */
 export class Branch {
   readonly name: string;
   readonly #git: GitDir;
   #hasExisted: boolean;
+  #lastRead: LastRead | null = null;
   /** Concurrent calls use the same git processes: a hundred requests start as many as one. */
   readonly #heads = coalesce(
     async (calls: readonly undefined[]) => {
-      if (this.#git.isMirror) await this.#git.fetch();
-      const value = await this.tip();
+      const value = await this.#read();
       return calls.map(() => ({ status: 'fulfilled', value }) as const);
     },
     { windowMs: 0 },
@@ -26,6 +35,11 @@ export class Branch {
     this.#hasExisted = hasExisted;
   }
 
+  /** How the last read of the newest revision has ended. `null`: none has. */
+  get lastRead(): LastRead | null {
+    return this.#lastRead;
+  }
+
   get ref(): string {
     return `refs/heads/${this.name}`;
   }
@@ -33,6 +47,18 @@ export class Branch {
   /** The newest revision, after a fetch where the repository is a mirror; `null`: the branch doesn't exist. */
   async head(): Promise<string | null> {
     return await this.#heads(undefined);
+  }
+
+  async #read(): Promise<string | null> {
+    try {
+      if (this.#git.isMirror) await this.#git.fetch();
+      const tip = await this.tip();
+      this.#lastRead = { at: systemClock.now(), error: null };
+      return tip;
+    } catch (error) {
+      this.#lastRead = { at: this.#lastRead?.at ?? null, error };
+      throw error;
+    }
   }
 
   /** The newest revision without a fetch. `null` only if git has none: a broken repository is not an empty one. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../base/clock.ts';
 import { type Absence, findAbsences } from './absences.ts';
 import { type ClaimAge, findAges, type Holds } from './ages.ts';
-import { Branch } from './branch.ts';
+import { Branch, type LastRead } from './branch.ts';
 import { Committer } from './committer.ts';
 import { redactUrls, withoutCredentials } from './credentials.ts';
 import type { Committed, SiteEdit } from './edits/commits.ts';
@@ -86,6 +86,11 @@ export class SitesRepo {
   /** The newest revision; `null`: the branch doesn't exist. Fetches first if the repository is remote. */
   async head(): Promise<string | null> {
     return await this.#branch.head();
+  }
+
+  /** How the last `head` has ended, without asking git. `null`: none has. */
+  get lastRead(): LastRead | null {
+    return this.#branch.lastRead;
   }
 
   /** The newest revision that was already fetched; `null`: none, or the repository is not a mirror. */

@@ -1,4 +1,4 @@
-import { mkdtemp, open, rename, rm } from 'node:fs/promises';
+import { mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -379,14 +379,40 @@ describe('the audit log', () => {
 test('the API is not ready while the sites repository is unreachable', async () => {
   const away = await mkdtemp(join(tmpdir(), 'tagyard-away-'));
   await rename(world.bare, join(away, 'sites.git'));
-  const broken = await world.call('GET', '/readyz');
+  await eventually(async () =>
+    expect(await world.call('GET', '/readyz')).toMatchObject({
+      status: 503,
+      body: {
+        ...{ service: 'management', status: 'not_ready', database: true },
+        ...{ sitesRepo: false, sitesRepoSeconds: expect.any(Number) },
+      },
+    }),
+  );
   await rename(join(away, 'sites.git'), world.bare);
   await rm(away, { recursive: true });
-  expect([broken.status, broken.body]).toEqual([
-    503,
-    { service: 'management', status: 'not_ready', database: true, sitesRepo: false },
-  ]);
-  expect((await world.call('GET', '/readyz')).status).toBe(200);
+  await eventually(async () => expect((await world.call('GET', '/readyz')).status).toBe(200));
+});
+
+test('a slow sites repository delays no answer to whether the API is ready, which says how old it is', async () => {
+  const own = await World.open({ logLevel: 'silent', remote: true });
+  const answer = join(own.dir, 'answer');
+  try {
+    await eventually(async () => expect((await own.call('GET', '/readyz')).status).toBe(200));
+    const script = `until [ -e ${answer} ]; do sleep 0.02; done\nexec git-upload-pack "$@"`;
+    await writeFile(join(own.dir, 'upload-pack'), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    const mirror = join(own.dir, 'mirror', 'sites.git');
+    await own.git(mirror, 'config', 'remote.origin.uploadpack', join(own.dir, 'upload-pack'));
+    const statuses = new Set<number>();
+    await eventually(async () => {
+      const { status, body } = await own.call('GET', '/readyz');
+      statuses.add(status);
+      expect(body.sitesRepoSeconds).toBeGreaterThan(2);
+    });
+    expect([...statuses]).toEqual([200]);
+  } finally {
+    await writeFile(answer, '');
+    await own.close();
+  }
 });
 
 test('the API hides the address of the sites repository and git’s messages from callers', async () => {

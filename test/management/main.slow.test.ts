@@ -69,11 +69,16 @@ test('management reports that it is ready, keeps its database over a restart, an
   ]) {
     const { child, exited } = start();
     const url = await ready(child);
-    const answer = await fetch(`${url}/readyz`);
-    expect([answer.status, await answer.json()]).toEqual([
-      200,
-      { service: 'management', status: 'ready', database: true, sitesRepo: true },
-    ]);
+    await eventually(async () => {
+      const answer = await fetch(`${url}/readyz`);
+      expect([answer.status, await answer.json()]).toEqual([
+        200,
+        {
+          ...{ service: 'management', status: 'ready', database: true },
+          ...{ sitesRepo: true, sitesRepoSeconds: expect.any(Number) },
+        },
+      ]);
+    });
     expect(await (await fetch(`${url}/metrics`)).text()).toMatch(/^tagyard_ports_free 500$/m);
     stop(child);
     expect(await exited).toEqual({ code: 0, errors: '' });

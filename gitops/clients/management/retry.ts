@@ -1,5 +1,3 @@
-/** Statuses after which the request is sent again, if `retry-after` says when. */
-const LATER: readonly number[] = [429, 503];
 /** Milliseconds before the first repetition of a request without an answer; doubled each time. */
 const NO_ANSWER_MS = 500;
 
@@ -15,8 +13,8 @@ interface RetryOptions {
 
 /**
  * Sends the request, and repeats it after a 429 or 503 at the time that `retry-after` names. Without this header an
- * answer is final. A request without an answer is repeated only if that has no further effect: a GET, or a request
- * with an idempotency key.
+ * answer is final. After a 503 and without an answer, it is repeated only if that has no further effect: a GET, or a
+ * request with an idempotency key.
  */
 export async function sendWithRetries(request: Request, options: RetryOptions): Promise<Response> {
   for (let attempt = 0; ; attempt += 1) {
@@ -27,7 +25,8 @@ export async function sendWithRetries(request: Request, options: RetryOptions): 
     let waitMs: number;
     try {
       const response = await options.fetch(sent);
-      const later = mayRepeat && LATER.includes(response.status) ? waitOf(response.headers) : null;
+      const isLater = response.status === 429 || (response.status === 503 && isRepeatable(request));
+      const later = mayRepeat && isLater ? waitOf(response.headers) : null;
       if (later === null || later > options.longestWaitMs) return response;
       await response.body?.cancel();
       waitMs = later;

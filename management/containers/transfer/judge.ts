@@ -2,6 +2,7 @@ import { limit } from '../../../base/limit.ts';
 import type { Manifest } from '../../../sites/manifest/schema.ts';
 import type { Context } from '../../context/context.ts';
 import type { Actor } from '../../db/database.ts';
+import { isUnavailable } from '../../db/unavailable.ts';
 import { ManagementProblem } from '../../http/errors.ts';
 import { ownedContainers, sharedDomains } from '../../records/transfers.repository.ts';
 import type { ContainerChange } from '../change.service.ts';
@@ -82,5 +83,5 @@ export function refusalOf(
 ): ManagementProblem {
   if (error instanceof ManagementProblem) return error;
   log.error({ err: error, container: id, requestId }, 'a container could not be transferred');
-  return new ManagementProblem('internal', { cause: error });
+  return new ManagementProblem(isUnavailable(error) ? 'database_unavailable' : 'internal', { cause: error });
 }

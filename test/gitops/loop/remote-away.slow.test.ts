@@ -54,7 +54,10 @@ test('enforces the last revision while the remote is unreachable for an hour, an
   }
   const { status, body } = await daemon.call('GET', '/readyz');
   expect(status).toBe(503);
-  expect(body).toMatchObject({ status: 'source_unavailable', source: { since: expect.any(String) } });
+  expect(body).toMatchObject({
+    ...{ status: 'source_unavailable', passSeconds: expect.any(Number) },
+    source: { since: expect.any(String) },
+  });
   expect(body.source.seconds).toBeGreaterThan(50 * 60);
   const metrics = await daemon.app.inject({ url: '/metrics', headers: { 'x-secret': SECRET } });
   expect(metrics.body).toContain('tagyard_sites{reason="SourceUnavailable"} 1');

@@ -11,7 +11,8 @@ import { eventually } from '../../support/eventually.ts';
 import { AUDIENCE, ISSUER } from '../../support/management/issuer.ts';
 import { listen } from '../../support/management/listen.ts';
 import { PostgresqlFixture } from '../../support/management/postgresql.ts';
-import { creation, SECRET, World } from '../../support/management/world.ts';
+import { RouteCalls } from '../../support/management/route-calls.ts';
+import { type Answer, creation, SECRET, World } from '../../support/management/world.ts';
 
 const raise = (error: Error) => {
   throw error;
@@ -296,20 +297,65 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
         });
       const { id } = await create('before.example');
       await becomesActive(id);
+      await eventually(async () => expect((await world.call('GET', '/readyz')).status).toBe(200));
       await postgresql.without(async () => {
         const { status, body } = await world.call('GET', '/readyz');
         expect([status, body]).toEqual([
           503,
-          { service: 'management', status: 'not_ready', database: false, sitesRepo: true },
+          {
+            ...{ service: 'management', status: 'not_ready', database: false },
+            ...{ sitesRepo: true, sitesRepoSeconds: expect.any(Number) },
+          },
         ]);
         expect((await world.call('GET', '/healthz')).status).toBe(200);
         const asked = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
-        expect([asked.status, asked.body.code]).toEqual([500, 'internal']);
+        expect([asked.status, asked.body.code]).toEqual([503, 'database_unavailable']);
         expect(JSON.stringify(asked.body)).not.toMatch(/ECONNREFUSED|127\.0\.0\.1|postgres/i);
       });
       expect((await world.call('GET', '/readyz')).status).toBe(200);
       await becomesActive((await create('after.example')).id);
       expect(broken.length).toBeGreaterThan(0);
+    } finally {
+      await world.close();
+    }
+  });
+
+  test('every route says that the database is away, and when to try again', async () => {
+    const { db, owner } = await postgresql.connections(() => undefined);
+    const world = await World.open({ db, owner });
+    try {
+      const calls = await RouteCalls.open(world);
+      const token = (
+        await world.call('POST', '/tokens', {
+          as: 'root',
+          body: { name: 'x', client: await world.client(), scopes: ['viewer'] },
+        })
+      ).body.token;
+      const asked: Record<string, () => Promise<Answer>> = {
+        metrics: () => world.call('GET', '/metrics'),
+        'handover page': () => world.call('GET', `/handover/tgh_${'a'.repeat(43)}`),
+        'a service token': () => world.call('GET', '/server-containers', { token }),
+      };
+      for (const route of world.management?.routes ?? []) {
+        for (const as of ['root', 'owner']) {
+          const key = { 'idempotency-key': `${route.operation}-${as}` };
+          asked[`${route.operation} of ${as}`] = await calls.prepared(route, as, key);
+        }
+      }
+      await postgresql.without(async () => {
+        const answers: (string | number | undefined)[][] = [];
+        for (const [name, ask] of Object.entries(asked)) {
+          const { status, headers, body } = await ask();
+          answers.push([name, status, body?.code, Number(headers['retry-after'])]);
+          expect(JSON.stringify(body), name).not.toMatch(/ECONNREFUSED|127\.0\.0\.1|postgres/i);
+        }
+        const isAway = ([, status, code, seconds]: (typeof answers)[number]) =>
+          status === 503 && code === 'database_unavailable' && Number(seconds) > 0;
+        // What needs no database is answered, or refused as ever.
+        const others = answers.filter((one) => !isAway(one));
+        expect(others.filter(([, status, code]) => Number(status) >= 500 && code !== 'no_login')).toEqual([]);
+        expect(answers.filter(isAway).length).toBeGreaterThan(answers.length * 0.8);
+      });
     } finally {
       await world.close();
     }

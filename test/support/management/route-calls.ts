@@ -68,10 +68,19 @@ export class RouteCalls {
   }
 
   async call(route: RouteAccess, as: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return await (await this.prepared(route, as, headers))();
+  }
+
+  /** A call to make later: its objects exist already. */
+  async prepared(
+    route: RouteAccess,
+    as: string,
+    headers: Record<string, string> = {},
+  ): Promise<() => Promise<Answer>> {
     const body = this.#bodyOf(route);
     const url = await this.urlOf(route);
     const method = route.method as 'GET'; // one of the verbs that routes have
-    return await this.#world.call(method, url, { as, headers, ...(body === undefined ? {} : { body }) });
+    return () => this.#world.call(method, url, { as, headers, ...(body === undefined ? {} : { body }) });
   }
 
   /** A valid address of the route, whose objects exist. */

@@ -119,13 +119,16 @@ test.each<[string, (() => Response)[], number | string]>([
   expect(proxy.sent).toHaveLength(typeof expected === 'number' ? expected : faults.length);
 });
 
-test('repeats no change without a key', async () => {
-  const proxy = faulty(cut);
+test.each([
+  ['an answer', cut, 'fetch failed'],
+  ['the service', busy(503, '0'), ': 503 '],
+])('repeats no change without a key where %s is missing: it may be made', async (_what, fault, said) => {
+  const proxy = faulty(fault);
   const change = clientAs('root', proxy).put('/clients/{id}/members/{subject}', {
     params: { path: { id: clientId, subject: 'ada' } },
     body: { role: 'admin' },
   });
-  await expect(change).rejects.toThrow('fetch failed');
+  await expect(change).rejects.toThrow(said);
   expect(proxy.sent).toHaveLength(1);
 });
 
