@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { optionalText, portNumber, textList } from '../base/env-values.ts';
-import { removedSettings } from '../base/removed-settings.ts';
+import { parseSettings } from '../base/settings.ts';
 import { edgePublicUrl } from '../sites/manifest/description.ts';
 import type { Traits } from './appliers/contract.ts';
 import {
@@ -292,8 +292,7 @@ export const PROVISIONER_SETTINGS = {
 
 /**
  * Reads the settings of a host and of its appliers; HOST_KIND names the kind of the host. `Extra` is the type of the
- * settings of `registrations`, read in place of the appliers'. Throws an `Error` whose message is one line with every
- * wrong variable and what it must be.
+ * settings of `registrations`, read in place of the appliers'. Throws as `parseSettings` does.
  */
 export function readEnv<Extra = unknown>(
   source: NodeJS.ProcessEnv,
@@ -310,12 +309,5 @@ export function readEnv<Extra = unknown>(
     ...used.map(({ settings }) => settings.shape),
   );
   const modes = driftModes(used.map(({ target }) => target));
-  const result = z.object({ ...shape, DRIFT_MODES: modes }).safeParse(source);
-  const issues = result.error?.issues ?? [];
-  const faults = [
-    ...removedSettings(source),
-    ...issues.map(({ path, message }) => `${path.join('.')}: ${message}`),
-  ];
-  if (faults.length > 0) throw new Error(`the environment is wrong: ${faults.join('; ')}`);
-  return result.data as Env & Extra; // composed at run time from the very schemas of these types
+  return parseSettings(z.object({ ...shape, DRIFT_MODES: modes }), source) as Env & Extra; // composed at run time from the very schemas of these types
 }

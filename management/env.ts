@@ -1,7 +1,7 @@
 import { Resolver } from 'node:dns';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { removedSettings } from '../base/removed-settings.ts';
+import { parseSettings } from '../base/settings.ts';
 import { edgePublicUrl } from '../sites/manifest/description.ts';
 import { hostname, imageReference } from '../sites/manifest/schema.ts';
 import { repositoryOf } from './containers/image.ts';
@@ -99,12 +99,12 @@ export const environment = z.object({
       "PostgreSQL with the role that owns the schema: it migrates, sizes the port pool, and grants the API's role what it needs. Unset: the role of DATABASE_URL does everything.",
     ),
   STATE_DIR: z.string().default('.tagyard/management'),
-  SITES_REPO: z.string(),
+  SITES_REPO: z.string().describe('The sites repo: a git URL, or the path of a bare repo.'),
   SITES_REPO_GIT_CONFIG: z.string().optional(),
   SITES_BRANCH: z.string().default('main'),
   SITES_POLL_SECONDS: z.coerce.number().positive().default(30),
   INFRA_PROVISIONER_URL: z.url().describe("The provisioner's URL."),
-  INFRA_SECRET: z.string(),
+  INFRA_SECRET: z.string().describe("The provisioner's INFRA_SECRET, which management sends to it."),
   VERIFICATION_WORKER_URL: z
     .url()
     .optional()
@@ -353,8 +353,10 @@ export const environment = z.object({
     .describe(
       "The host's age recipient (`age1…`). CONTAINER_CONFIG is encrypted to it before it is committed.",
     ),
-  EDGE_DOMAIN: hostname,
-  ORIGIN_DOMAIN: hostname,
+  EDGE_DOMAIN: hostname.describe("The zone of new sites' edge hostnames: `<site>.<EDGE_DOMAIN>`."),
+  ORIGIN_DOMAIN: hostname.describe(
+    "The zone of new sites' other names, as in the provisioner's settings: `<site>-origin.<ORIGIN_DOMAIN>`.",
+  ),
   DEFAULT_CONSENT: z
     .enum(['opt_out', 'required'])
     .default('opt_out')
@@ -398,26 +400,9 @@ export const environment = z.object({
   ),
 });
 
-/** The settings are invalid. The message names each invalid variable. */
-class EnvironmentError extends Error {
-  override name = 'EnvironmentError';
-}
-
+/** Throws as `parseSettings` does. */
 export function readEnvironment(variables: NodeJS.ProcessEnv) {
-  const given = Object.fromEntries(Object.entries(variables).filter(([, value]) => value !== ''));
-  const result = environment.safeParse(given);
-  const issues = result.error?.issues ?? [];
-  const faults = [
-    ...removedSettings(variables),
-    ...issues.map(({ path, message }) => `${path.join('.')}: ${message}`),
-  ];
-  if (!result.success || faults.length > 0) throw new EnvironmentError(faults.join('; '));
-  const { data: env } = result;
-  demandLogin(env);
-  demandBucket(env);
-  if (env.SMTP_URL !== undefined && env.MAIL_FROM === undefined) {
-    throw new EnvironmentError('MAIL_FROM: set it beside SMTP_URL, to the sender of mails');
-  }
+  const env = parseSettings(environment, variables, faultsTogether);
   const { IMAGE_REPOSITORIES: repositories, TAG_SERVER_IMAGE: image } = env;
   return {
     ...env,
@@ -426,30 +411,22 @@ export function readEnvironment(variables: NodeJS.ProcessEnv) {
   };
 }
 
-/** Throws if a URL of the raw logs' bucket is set, but its credentials are missing. */
-function demandBucket(env: z.output<typeof environment>): void {
-  const needed = {
-    RAW_LOGS_S3_URL: ['RAW_LOGS_S3_ACCESS_KEY', 'RAW_LOGS_S3_SECRET_KEY'],
-    RAW_LOGS_API_URL: ['RAW_LOGS_API_TOKEN'],
-  } as const;
-  for (const url of ['RAW_LOGS_S3_URL', 'RAW_LOGS_API_URL'] as const) {
-    if (env[url] === undefined) continue;
-    for (const name of needed[url]) {
-      if (env[name] === undefined) throw new EnvironmentError(`${name}: set it beside ${url}`);
-    }
-  }
-}
+/** Settings that others need beside them. */
+const NEEDED = [
+  ['RAW_LOGS_S3_URL', 'RAW_LOGS_S3_ACCESS_KEY', ''],
+  ['RAW_LOGS_S3_URL', 'RAW_LOGS_S3_SECRET_KEY', ''],
+  ['RAW_LOGS_API_URL', 'RAW_LOGS_API_TOKEN', ''],
+  ['SMTP_URL', 'MAIL_FROM', ', to the sender of mails'],
+  ['OIDC_CLIENT_ID', 'PUBLIC_URL', ', to the URL at which browsers reach this API'],
+] as const;
 
-/** Throws if people are to log in here, but a setting for that is missing or invalid. */
-function demandLogin(env: z.output<typeof environment>): void {
-  if (env.OIDC_CLIENT_ID === undefined) return;
-  if (env.PUBLIC_URL === undefined) {
-    throw new EnvironmentError(
-      'PUBLIC_URL: set it beside OIDC_CLIENT_ID, to the URL at which browsers reach this API',
-    );
-  }
-  const issuer = loginUrl.safeParse(env.AUTH_ISSUER);
-  if (!issuer.success) throw new EnvironmentError(`AUTH_ISSUER: ${issuer.error.issues[0]?.message}`);
+function faultsTogether(env: z.output<typeof environment>): string[] {
+  const missing = NEEDED.flatMap(([of, name, to]) =>
+    env[of] !== undefined && env[name] === undefined ? [`${name}: set it beside ${of}${to}`] : [],
+  );
+  const issuer = env.OIDC_CLIENT_ID === undefined ? undefined : loginUrl.safeParse(env.AUTH_ISSUER);
+  const issues = issuer?.error?.issues ?? [];
+  return [...missing, ...issues.map(({ message }) => `AUTH_ISSUER: ${message}`)];
 }
 
 export type Environment = ReturnType<typeof readEnvironment>;

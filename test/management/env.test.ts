@@ -75,13 +75,16 @@ test('a login needs the provider and the API’s own URL', () => {
 });
 
 test.each([
-  [{ PUBLIC_URL: '' }, /^PUBLIC_URL: set it beside OIDC_CLIENT_ID/],
-  [{ PUBLIC_URL: 'http://api.example.net' }, /^PUBLIC_URL: must be https/],
-  [{ AUTH_ISSUER: 'urn:issuer' }, /^AUTH_ISSUER: /],
-  [{ AUTH_ISSUER: 'http://login.example.net' }, /^AUTH_ISSUER: must be https/],
-  [{ OIDC_ISSUER: 'https://other.example.test/' }, /^OIDC_ISSUER: no longer exists; .*: set AUTH_ISSUER/],
-  [{ DASHBOARD_ORIGINS: 'https://dashboard.example.net/' }, /^DASHBOARD_ORIGINS\.0: must be an origin/],
-  [{ DASHBOARD_ORIGINS: '*' }, /^DASHBOARD_ORIGINS\.0: must be an origin/],
+  [{ PUBLIC_URL: '' }, /wrong: PUBLIC_URL: set it beside OIDC_CLIENT_ID/],
+  [{ PUBLIC_URL: 'http://api.example.net' }, /wrong: PUBLIC_URL: must be https/],
+  [{ AUTH_ISSUER: 'urn:issuer' }, /wrong: AUTH_ISSUER: /],
+  [{ AUTH_ISSUER: 'http://login.example.net' }, /wrong: AUTH_ISSUER: must be https/],
+  [
+    { OIDC_ISSUER: 'https://other.example.test/' },
+    /wrong: OIDC_ISSUER: no longer exists; .*: set AUTH_ISSUER/,
+  ],
+  [{ DASHBOARD_ORIGINS: 'https://dashboard.example.net/' }, /wrong: DASHBOARD_ORIGINS\.0: must be an origin/],
+  [{ DASHBOARD_ORIGINS: '*' }, /wrong: DASHBOARD_ORIGINS\.0: must be an origin/],
 ])('a login with %o is refused', (settings, message) => {
   expect(() => readEnvironment({ ...login, ...settings })).toThrow(message);
 });
@@ -97,4 +100,19 @@ test.each([
     `${name}: no longer exists; traffic is summed up from the raw logs alone: set RAW_LOGS_S3_URL or RAW_LOGS_API_URL`,
   );
   expect(readEnvironment({ ...required, [name]: '' })).not.toHaveProperty(name);
+});
+
+test('every setting that is missing is named at once, with what it is for', () => {
+  expect(() => readEnvironment({ ...required, SITES_REPO: '', INFRA_SECRET: undefined })).toThrow(
+    'the environment is wrong:\n' +
+      '  SITES_REPO: isn’t set. The sites repo: a git URL, or the path of a bare repo.\n' +
+      "  INFRA_SECRET: isn’t set. The provisioner's INFRA_SECRET, which management sends to it.",
+  );
+  for (const settings of [
+    {},
+    { ...login, PUBLIC_URL: '', SMTP_URL: 'smtp://mail', RAW_LOGS_S3_URL: 'https://s3' },
+  ])
+    expect(() => readEnvironment(settings)).toThrow(
+      /^the environment is wrong:(?:\n {2}[A-Z0-9_]+: (?!.*(expected|received)).*){4,}$/,
+    );
 });

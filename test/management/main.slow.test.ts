@@ -116,8 +116,16 @@ test('management follows the configured branch, and polls a remote at the config
 });
 
 test.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
-  ['a setting is missing', () => ({ AUTH_AUDIENCE: '' }), /^management: AUTH_AUDIENCE: .*\n$/],
-  ['a setting is invalid', () => ({ PORT_POOL: '20-30' }), /^management: PORT_POOL: .*\n$/],
+  [
+    'a setting is missing',
+    () => ({ AUTH_AUDIENCE: '' }),
+    /^management: the environment is wrong: AUTH_AUDIENCE: isn’t set\. .*\n$/,
+  ],
+  [
+    'a setting is invalid',
+    () => ({ PORT_POOL: '20-30' }),
+    /^management: the environment is wrong: PORT_POOL: .*\n$/,
+  ],
   [
     'the sites repo is not a repository',
     () => ({ SITES_REPO: join(dir, 'nowhere') }),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { optionalText, portNumber, textList } from '../../../base/env-values.ts';
+import { parseSettings } from '../../../base/settings.ts';
 
 /** The environment of a gateway's agent. */
 export const gatewaySettings = z.object({
@@ -69,10 +70,7 @@ export const gatewaySettings = z.object({
 });
 export type GatewayEnv = z.output<typeof gatewaySettings>;
 
-/** Throws an `Error` whose message is one line with every wrong variable and what it must be. */
+/** Throws as `parseSettings` does. */
 export function readGatewayEnv(source: NodeJS.ProcessEnv): GatewayEnv {
-  const result = gatewaySettings.safeParse(source);
-  if (result.success) return result.data;
-  const faults = result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
-  throw new Error(`the environment is wrong: ${faults.join('; ')}`);
+  return parseSettings(gatewaySettings, source);
 }
