@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pino } from 'pino';
+import { holdPort } from '../base/held-port.ts';
 import { acquireLock } from '../base/lock.ts';
 import { testIdentities } from '../sites/manifest/secrets.ts';
 import { holdBeforeStart } from '../sites/repo/host-lease.ts';
@@ -46,6 +47,10 @@ async function start(
   });
   // Ends immediately: what is in progress must not continue while the next leader writes.
   leadership?.lost.addEventListener('abort', () => fail(leadership.lost.reason));
+  const freePort =
+    leadership === null
+      ? await holdPort(env.PROVISIONER_ADDRESS, env.PROVISIONER_PORT, 'PROVISIONER_PORT')
+      : () => leadership.freePort();
   const saved = await file.read();
   const known = leadership === null ? saved : leadership.known(saved);
   const repo = await openSitesRepo({
@@ -119,8 +124,7 @@ async function start(
   stack.defer(() => loop.stop());
   stack.defer(() => certificates.stop());
   stack.defer(() => app.close());
-  const port = (await leadership?.freePort()) ?? env.PROVISIONER_PORT;
-  const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port });
+  const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port: await freePort() });
   loop.start();
   certificates.start((site) => loop.checkSite(site));
 

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { listenAt } from '../base/held-port.ts';
 import { VerificationClient } from '../edge/verification/client.ts';
 import { testRecipient } from '../sites/manifest/secrets.ts';
 import { openSitesRepo } from '../sites/repo/sites-repo.ts';
@@ -153,7 +154,8 @@ async function main(): Promise<void> {
   const db = await connect(env);
   const { app, follow } = await build(env, db);
   const stopping = new AbortController();
-  const url = await app.listen({ host: env.MANAGEMENT_ADDRESS, port: env.MANAGEMENT_PORT });
+  const at = { host: env.MANAGEMENT_ADDRESS, port: env.MANAGEMENT_PORT };
+  const url = await listenAt(app, at, 'MANAGEMENT_PORT');
   const following = follow(stopping.signal);
 
   const stop = async () => {
@@ -173,15 +175,9 @@ async function main(): Promise<void> {
 
 /** Prints one line and exits. */
 function fail(error: unknown): void {
-  const taken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
   const reason = error instanceof Error ? error.message : String(error);
   const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  const port = process.env.MANAGEMENT_PORT ?? '8080';
-  process.stderr.write(
-    taken
-      ? `management: port ${port} is taken; set MANAGEMENT_PORT to another one, or to 0\n`
-      : `management: ${reason}${cause}\n`,
-  );
+  process.stderr.write(`management: ${reason}${cause}\n`);
   process.exit(1);
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { FastifyBaseLogger } from 'fastify';
+import { listenAt } from '../../base/held-port.ts';
 import type { Env } from '../env.ts';
 import { buildStandby } from '../http/app.ts';
 import { openKubernetes } from '../kubernetes/client/client.ts';
@@ -59,7 +60,8 @@ export async function lead(
   const leader = () => (leads.signal.aborted ? null : leaderOf(holder()));
   const app = buildStandby({ secrets, logger: log, leader, ended: leads.signal });
   stack.defer(() => app.close());
-  const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port: env.PROVISIONER_PORT });
+  const at = { host: env.PROVISIONER_ADDRESS, port: env.PROVISIONER_PORT };
+  const url = await listenAt(app, at, 'PROVISIONER_PORT');
   const port = Number(new URL(url).port);
   const election = new Election(client, {
     ...{ namespace, name },

@@ -10,6 +10,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
@@ -234,6 +235,30 @@ describe('the provisioner’s own process', () => {
     }, DEADLINE);
     const kept = () => readdirSync(join(dir, 'state', 'tls-served'));
     await eventually(() => expect(kept()).toHaveLength(1), DEADLINE);
+  });
+
+  test('takes its port before it starts nginx, and says who has it', async () => {
+    const calls = join(dir, 'nginx-calls');
+    const bin = join(dir, 'nginx');
+    writeFileSync(bin, `#!/bin/sh\necho "$@" >> ${calls}\nexit 1\n`, { mode: 0o755 });
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo; // a TCP server's address is never a string
+    const nginx = {
+      PROXY_DRIVER: 'nginx',
+      NGINX_BIN: bin,
+      PROXY_HTTP_PORT: '18080',
+      PROXY_TLS_PORT: '18443',
+    };
+    const { code, errors } = await start({ ...nginx, PROVISIONER_PORT: String(port) }).exited;
+    other.close();
+    expect(code).toBe(1);
+    expect(errors).toMatch(
+      new RegExp(
+        `^provisioner: port ${port} is taken by process ${process.pid} \\(.+\\); set PROVISIONER_PORT to another one, or to 0\n$`,
+      ),
+    );
+    expect(existsSync(calls)).toBe(false);
   });
 
   test.each<[string, NodeJS.ProcessEnv, string]>([

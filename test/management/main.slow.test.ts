@@ -157,7 +157,11 @@ test('management exits with a message of one line if its port is taken', async (
   const { code, errors } = await start({ MANAGEMENT_PORT: String(port) }).exited;
   other.close();
   expect(code).toBe(1);
-  expect(errors).toBe(`management: port ${port} is taken; set MANAGEMENT_PORT to another one, or to 0\n`);
+  expect(errors).toMatch(
+    new RegExp(
+      `^management: port ${port} is taken by process ${process.pid} \\(.+\\); set MANAGEMENT_PORT to another one, or to 0\n$`,
+    ),
+  );
 });
 
 test('management exits with a message if its age recipient is damaged', async () => {
