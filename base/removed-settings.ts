@@ -1,5 +1,7 @@
 const POINTS_SOURCE = 'traffic is summed up from the raw logs alone: set RAW_LOGS_S3_URL or RAW_LOGS_API_URL';
 
+const ONE_PROVISIONER = 'a cluster has one provisioner, which a new pod replaces (docs/kubernetes.md)';
+
 /** Settings of earlier releases, each with what replaces it. */
 const REMOVED: ReadonlyMap<string, string> = new Map([
   ['TRAFFIC_SOURCE', POINTS_SOURCE],
@@ -8,6 +10,9 @@ const REMOVED: ReadonlyMap<string, string> = new Map([
   ['ANALYTICS_ENGINE_ACCOUNT_ID', POINTS_SOURCE],
   ['ANALYTICS_ENGINE_DATASET', POINTS_SOURCE],
   ['CONTAINER_LOGS_LINES_PER_SECOND', 'of each container, 50 lines a second are kept'],
+  ['KUBERNETES_LEASE', ONE_PROVISIONER],
+  ['KUBERNETES_LEASE_SECONDS', ONE_PROVISIONER],
+  ['KUBERNETES_POD_ADDRESS', ONE_PROVISIONER],
   ['MEMBERS_PER_CLIENT', 'a client or an organisation has at most 1,000 members'],
   [
     'OIDC_ISSUER',

@@ -85,6 +85,9 @@ const sharedSettings = z.object({
     .describe(
       '`sync`: create, update and delete by the manifests. `upsert_only`: never delete. While a file named `freeze` is in STATE_DIR, nothing is changed; its text is shown as the reason.',
     ),
+  FREEZE_FILE: optionalText.describe(
+    'A second file that stops all changes while it exists, outside of STATE_DIR: for example of a ConfigMap.',
+  ),
   CLOUDFLARE_API_URL: z
     .url()
     .default('https://api.cloudflare.com/client/v4')
@@ -190,28 +193,6 @@ const clusterSettings = z.object({
     .pipe(z.union([z.ipv4(), z.ipv6(), z.string().regex(/^[a-z0-9-]+(?:\.[a-z0-9-]+)+$/)]).optional())
     .describe(
       'The address or name that leads to the gateway, if the Service itself has only a private address.',
-    ),
-  KUBERNETES_LEASE: optionalText
-    .pipe(
-      z
-        .string()
-        .regex(/^[a-z0-9-]{1,63}\/[a-z0-9.-]{1,253}$/, 'must be <namespace>/<name> of a Lease')
-        .optional(),
-    )
-    .describe(
-      '`<namespace>/<name>` of the Lease whose holder acts, for several replicas of the provisioner for one cluster. Without a Lease, this is the only provisioner.',
-    ),
-  KUBERNETES_LEASE_SECONDS: z.coerce
-    .number()
-    .int()
-    .min(3)
-    .max(600)
-    .default(15)
-    .describe('The seconds after which another replica takes over.'),
-  KUBERNETES_POD_ADDRESS: optionalText
-    .pipe(z.union([z.ipv4(), z.ipv6()]).optional())
-    .describe(
-      'The address by which the other replicas reach this one, to pass requests on to it. Without it, replicas that wait answer requests with 503.',
     ),
   KUBERNETES_HTTP_PORT: portNumber
     .default(80)

@@ -11,8 +11,7 @@ import { holderId } from '../sites/repo/lease/holder-id.ts';
 import { openSitesRepo } from '../sites/repo/sites-repo.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
-import { buildHost } from './host/host.ts';
-import { lead } from './host/replicas.ts';
+import { buildHost, installationOf } from './host/host.ts';
 import { edgeAnswers } from './host/shared.ts';
 import { buildDaemon } from './http/app.ts';
 import { acceptedSecrets } from './http/secrets.ts';
@@ -20,14 +19,8 @@ import { savedLoop } from './loop/loop.ts';
 import { StateFile } from './loop/state.ts';
 import { frozenBy } from './pass/freeze.ts';
 
-/**
- * Starts the provisioner daemon: environment → clients → application → loop. If it is one of several replicas, it first
- * waits until it leads. If `signal` aborts before that, this function throws its reason.
- */
-async function start(
-  env: Env,
-  signal: AbortSignal,
-): Promise<{ url: string; checkAll(): void; stop(): Promise<void> }> {
+/** Starts the provisioner daemon: environment → clients → application → loop. */
+async function start(env: Env): Promise<{ url: string; checkAll(): void; stop(): Promise<void> }> {
   await using stack = new AsyncDisposableStack();
   await mkdir(env.STATE_DIR, { recursive: true, mode: 0o700 });
   const lock = acquireLock(join(env.STATE_DIR, 'lock'));
@@ -39,20 +32,8 @@ async function start(
     log.warn({ err }, 'the state could not be written'),
   );
   const secrets = acceptedSecrets(env.INFRA_SECRET, env.INFRA_SECRET_PREVIOUS);
-  let revision = (): string | null => null;
-  const leadership = await lead(env, stack, {
-    ...{ secrets, log, signal },
-    revision: () => revision(),
-    onStandby: (url) => report('standby', url),
-  });
-  // Ends immediately: what is in progress must not continue while the next leader writes.
-  leadership?.lost.addEventListener('abort', () => fail(leadership.lost.reason));
-  const freePort =
-    leadership === null
-      ? await holdPort(env.PROVISIONER_ADDRESS, env.PROVISIONER_PORT, 'PROVISIONER_PORT')
-      : () => leadership.freePort();
-  const saved = await file.read();
-  const known = leadership === null ? saved : leadership.known(saved);
+  const freePort = await holdPort(env.PROVISIONER_ADDRESS, env.PROVISIONER_PORT, 'PROVISIONER_PORT');
+  const known = await file.read();
   const repo = await openSitesRepo({
     url: env.SITES_REPO,
     cacheDir: env.STATE_DIR,
@@ -64,14 +45,13 @@ async function start(
   });
   const lease = repo.hostLease({
     host: env.HOST_NAME,
-    holder: leadership?.holder ?? (await holderId(env.STATE_DIR)),
-    isShared: leadership !== null,
+    holder: await holderId(env.STATE_DIR),
+    installation: await installationOf(env),
     takeoverTerm: env.HOST_TAKEOVER_TERM,
   });
   await holdBeforeStart(repo, lease);
   const built = await buildHost(env, stack, {
     log,
-    mayWrite: leadership?.mayWrite,
     ordinal: async () => (reader.revision === null ? null : await repo.ordinal(reader.revision)),
   });
   const { appliers, certificates } = built;
@@ -96,12 +76,12 @@ async function start(
     intervalSeconds: env.RECONCILE_INTERVAL_SECONDS,
     policy: env.RECONCILE_POLICY,
     drift: env.DRIFT_MODES,
-    frozen: async () => leadership?.frozen() ?? (await frozenBy(join(env.STATE_DIR, 'freeze'))),
-    mayWrite: leadership?.mayWrite,
+    frozen: async () =>
+      (await frozenBy(join(env.STATE_DIR, 'freeze'))) ??
+      (env.FREEZE_FILE === undefined ? null : await frozenBy(env.FREEZE_FILE)),
     certificates,
     log,
   });
-  revision = () => loop.revision;
   const app = buildDaemon({
     repo,
     reader,
@@ -147,16 +127,6 @@ async function readIdentity(file: string): Promise<string> {
   }
 }
 
-/** Sends the state and the URL to the parent that supervises this process, if there is one. */
-function report(type: 'standby' | 'ready', url: string): void {
-  if (process.connected) process.send?.({ type, url });
-}
-
-function fail(error: unknown): never {
-  process.stderr.write(`provisioner: ${error instanceof Error ? error.message : String(error)}\n`);
-  process.exit(1);
-}
-
 // Installed before the start: a signal during it must still close what was opened by then.
 const stopping = new AbortController();
 for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stopping.abort());
@@ -166,13 +136,14 @@ process.on('SIGHUP', () => checkAll());
 process.once('disconnect', () => stopping.abort());
 
 try {
-  const running = await start(readEnv(process.env), stopping.signal);
+  const running = await start(readEnv(process.env));
   checkAll = running.checkAll;
-  report('ready', running.url);
+  // To the parent that supervises this process, if there is one.
+  if (process.connected) process.send?.({ type: 'ready', url: running.url });
   if (!stopping.signal.aborted) await once(stopping.signal, 'abort');
   await running.stop();
   process.exit(0);
 } catch (error) {
-  if (stopping.signal.aborted && error === stopping.signal.reason) process.exit(0);
-  fail(error);
+  process.stderr.write(`provisioner: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
 }

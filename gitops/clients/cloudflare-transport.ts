@@ -20,8 +20,6 @@ interface PacedFetchOptions {
   readonly pauseSeconds?: number | undefined;
   /** Milliseconds since 1970. */
   readonly now?: (() => number) | undefined;
-  /** Called before each request except GET, after the wait for the rate limit; false: the request is not sent. */
-  readonly mayWrite?: (() => boolean) | undefined;
 }
 
 /**
@@ -30,13 +28,10 @@ interface PacedFetchOptions {
  */
 export function pacedFetch(
   pace: Pace,
-  { timeoutMs, pauseSeconds = PAUSE_SECONDS, now = () => Date.now(), mayWrite }: PacedFetchOptions,
+  { timeoutMs, pauseSeconds = PAUSE_SECONDS, now = () => Date.now() }: PacedFetchOptions,
 ): (request: Request) => Promise<Response> {
   return async (request) => {
     await pace.take(request.signal);
-    if (request.method !== 'GET' && mayWrite?.() === false) {
-      throw new RetryableError('Cloudflare: this replica is no longer the leader, so it sends no writes');
-    }
     const { response, body } = await exchange(request, timeoutMs);
     if (response.status === 429) {
       pace.pause(retryAfterSeconds(response.headers, now()) ?? pauseSeconds);

@@ -77,8 +77,6 @@ export interface CloudflareOptions {
   readonly clock?: Clock;
   /** Milliseconds since 1970, for dates in answers. */
   readonly now?: () => number;
-  /** Called before each request that may change something; false: it is not sent. Default: always true. */
-  readonly mayWrite?: (() => boolean) | undefined;
 }
 
 /**
@@ -95,7 +93,6 @@ export function cloudflareClient(options: CloudflareOptions) {
     headers: { authorization: `Bearer ${token}` },
     fetch: pacedFetch(createPace({ perSecond: rate, burst }, clock), {
       ...{ timeoutMs, pauseSeconds, now },
-      mayWrite: options.mayWrite,
     }),
   });
   const answer = <Schema extends z.ZodType>(endpoint: ApiEndpoint, schema: Schema, call: ApiCall) =>

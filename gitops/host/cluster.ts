@@ -31,9 +31,9 @@ const DNS_TIMEOUT_MS = 2_000;
 export async function buildCluster(
   env: ClusterEnv,
   stack: AsyncDisposableStack,
-  { log, now, ordinal, mayWrite }: ClusterOptions,
+  { log, now, ordinal }: ClusterOptions,
 ): Promise<Host> {
-  const shared = openSharedServices(env, { log, now, mayWrite });
+  const shared = openSharedServices(env, { log, now });
   const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
   const port = env.KUBERNETES_TLS_PORT;
   // Set below: the cluster is opened with the gateway's source, and this source asks only later where names lead.
@@ -44,7 +44,7 @@ export async function buildCluster(
     destination: () => destination,
   });
   const kubernetes = await openCluster(env, {
-    ...{ identity: shared.identity, log, ordinal, mayWrite },
+    ...{ identity: shared.identity, log, ordinal },
     gateway: delivered?.source ?? null,
     originPort: port,
     edition: (site) => recycling.edition(site),

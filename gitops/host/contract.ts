@@ -29,8 +29,6 @@ export interface HostOptions {
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
-  /** Called before each write; false: another replica may lead. Unset: there is no other replica. */
-  readonly mayWrite?: (() => boolean) | undefined;
 }
 
 export interface ClusterOptions extends HostOptions {

@@ -10,11 +10,18 @@ export async function buildHost(
   stack: AsyncDisposableStack,
   options: Omit<ClusterOptions, 'now'> & { readonly now?: () => number },
 ): Promise<Host> {
-  const { log, ordinal, mayWrite, now = () => Date.now() } = options;
+  const { log, ordinal, now = () => Date.now() } = options;
   if (env.HOST_KIND === 'kubernetes') {
     const { buildCluster } = await import('./cluster.ts');
-    return await buildCluster(env, stack, { log, now, ordinal, mayWrite });
+    return await buildCluster(env, stack, { log, now, ordinal });
   }
   const { buildMachine } = await import('./machine.ts');
   return await buildMachine(env, stack, { log, now });
+}
+
+/** What the pods of one installation in a cluster have in common; `null`: this process doesn't run in such a pod. */
+export async function installationOf(env: Env): Promise<string | null> {
+  if (env.HOST_KIND !== 'kubernetes') return null;
+  const { podAccount } = await import('../kubernetes/client/pod-account.ts');
+  return await podAccount({ kubeconfig: env.KUBECONFIG, context: env.KUBERNETES_CONTEXT });
 }

@@ -20,7 +20,7 @@ import type { HostOptions } from './contract.ts';
 const DNS_TIMEOUT_MS = 2_000;
 
 /** What the factories of appliers use on every kind of host. */
-export function openSharedServices(env: Env, { log, now, mayWrite }: HostOptions) {
+export function openSharedServices(env: Env, { log, now }: HostOptions) {
   const identity: Identity = { instance: env.TAGYARD_INSTANCE, host: env.HOST_NAME };
   const client: CloudflareClient = cloudflareClient({
     url: env.CLOUDFLARE_API_URL,
@@ -28,7 +28,6 @@ export function openSharedServices(env: Env, { log, now, mayWrite }: HostOptions
     accountId: env.CLOUDFLARE_ACCOUNT_ID,
     rate: env.CLOUDFLARE_RATE,
     now,
-    mayWrite,
   });
   const store: EdgeStore = edgeStore(client, env.EDGE_SCRIPT_NAME);
   return {

@@ -6,7 +6,7 @@ import { type ProblemService, problemAnswer } from '../../base/http/problem-answ
 import { requestIdFrom } from '../../base/http/request-id.ts';
 import { SitesRepoError } from '../../sites/repo/errors.ts';
 import { containerLogRoutes } from './container-logs.ts';
-import type { DaemonDeps, StandbyDeps } from './deps.ts';
+import type { DaemonDeps } from './deps.ts';
 import { editRoutes } from './edits.ts';
 import { type ProvisionerErrorCode, ProvisionerProblem } from './errors.ts';
 import { healthRoutes } from './health.ts';
@@ -15,7 +15,6 @@ import { planRoutes } from './plans.ts';
 import { profileRoutes } from './profiles.ts';
 import { quotaRoutes } from './quotas.ts';
 import { authenticate } from './secrets.ts';
-import { forwardToLeader } from './standby.ts';
 import { statusRoutes } from './statuses.ts';
 
 const BODY_LIMIT = 256 * 1024;
@@ -39,34 +38,12 @@ const PROBLEMS: ProblemService<ProvisionerErrorCode> = {
     sitesRepo: 'sites_repo_unavailable',
     internal: 'internal',
   },
-  unlogged: ['still_running', 'stopping', 'not_leading'],
+  unlogged: ['still_running', 'stopping'],
 };
 const answerProblem = problemAnswer(PROBLEMS);
 
 /** The provisioner's HTTP interface (docs/http.md). Never listens and never reads the environment. */
 export function buildDaemon(deps: DaemonDeps): FastifyInstance {
-  const app = bareServer(deps);
-  app.setNotFoundHandler(() => {
-    throw new ProvisionerProblem('not_found');
-  });
-  app.get('/healthz', async () => ({ status: 'ok' }));
-  app.register(routes(deps));
-  return app;
-}
-
-/**
- * The HTTP interface of a replica that waits: `/healthz` names the leader, and everything else is what the leader
- * answers. Never listens.
- */
-export function buildStandby(deps: StandbyDeps): FastifyInstance {
-  const app = bareServer(deps);
-  app.get('/healthz', async () => ({ status: 'standby', leader: deps.leader()?.name ?? null }));
-  app.addHook('onRequest', forwardToLeader(deps));
-  return app;
-}
-
-/** A server without routes, which answers every error as a problem. */
-function bareServer(deps: Pick<DaemonDeps, 'secrets' | 'logger'>): FastifyInstance {
   const app = fastify({
     bodyLimit: BODY_LIMIT,
     clientErrorHandler: clientErrorHandler(PROBLEMS),
@@ -98,6 +75,11 @@ function bareServer(deps: Pick<DaemonDeps, 'secrets' | 'logger'>): FastifyInstan
     authenticate(request, deps.secrets);
   });
   answerEarlyFaults(app, PROBLEMS);
+  app.setNotFoundHandler(() => {
+    throw new ProvisionerProblem('not_found');
+  });
+  app.get('/healthz', async () => ({ status: 'ok' }));
+  app.register(routes(deps));
   return app;
 }
 

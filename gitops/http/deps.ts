@@ -12,14 +12,6 @@ import type { QuotaFigures } from '../report/quotas.ts';
 import type { CertificateStatus, EdgeAnswer, PartCheck } from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';
 
-/** What a waiting replica works with. */
-export interface StandbyDeps extends Pick<DaemonDeps, 'secrets' | 'logger'> {
-  /** Who leads; `url` is `null` where it can't be reached from here. `null`: no one is known. */
-  leader(): { readonly name: string; readonly url: string | null } | null;
-  /** Ends requests that wait for the leader: this replica takes over. */
-  readonly ended: AbortSignal;
-}
-
 /** What the routes work with. */
 export interface DaemonDeps {
   readonly repo: SitesRepo;

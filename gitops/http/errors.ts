@@ -28,7 +28,6 @@ export const PROVISIONER_ERRORS = {
   site_stalled: [409, 'The site has no manifest that this host can use'],
   checksum_mismatch: [409, 'The checksum is not that of the current plan'],
   still_running: [504, 'The operation is still running; poll its address'],
-  not_leading: [503, 'Another replica of the provisioner leads, or none does; try again in a moment'],
   stopping: [503, 'The provisioner is stopping; try again in a moment'],
   sites_repo_unavailable: [503, 'The sites repository can’t be read or written'],
   internal: [500, 'Something went wrong inside the provisioner'],

@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../base/clock.ts';
-import { RetryableError, TerminalError } from '../../base/errors.ts';
+import { TerminalError } from '../../base/errors.ts';
 import type { Applier, Change, Target } from '../appliers/contract.ts';
 import type { Step } from '../report/report.ts';
 
@@ -26,8 +26,6 @@ interface ExecuteDeps {
   readonly onStep: (step: Step) => void;
   /** Called with what a change waits for; empty: it no longer waits for anything unusual. */
   readonly onProgress?: (change: Change, message: string) => void;
-  /** Asked before each change; false: it fails. Default: always true. */
-  readonly mayWrite?: (() => boolean) | undefined;
   readonly clock?: Clock;
 }
 
@@ -163,7 +161,6 @@ async function applyOne(
   try {
     const applier = deps.appliers.get(change.target);
     if (applier === undefined) throw new TerminalError(`this host has no applier for ${change.target}`);
-    if (deps.mayWrite?.() === false) throw new RetryableError('this replica is no longer the leader');
     const progress = (message: string) => deps.onProgress?.(change, message);
     await applier.apply(change, signal, { progress, superseded });
     deps.onStep({ ...stepOf(change, 'succeeded'), ...times() });

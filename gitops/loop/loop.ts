@@ -20,11 +20,9 @@ import { Source, type SourceDeps, type SourceProblem } from './source.ts';
 import type { State, StateFile } from './state.ts';
 import { Triggers } from './triggers.ts';
 
-/** `isLost`: the saved state was lost; only the revision is known, from elsewhere. */
 interface KnownState {
   readonly revision: string | null;
   readonly sites: readonly SiteStatus[];
-  readonly isLost?: boolean;
 }
 
 export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen'> {
@@ -39,8 +37,6 @@ export interface LoopDeps extends Pick<PlannerDeps, 'policy' | 'drift' | 'frozen
   readonly intervalSeconds: number;
   readonly runsAtOnce?: SiteRunsDeps['runsAtOnce'];
   readonly certificates?: Pick<Certificates, 'follow' | 'uncertified'>;
-  /** Called before each change; false: another replica may lead. Default: always true. */
-  readonly mayWrite?: SiteRunsDeps['mayWrite'];
   /** The state of an earlier process; `null`: none is saved, or it can't be read. */
   readonly known: KnownState | null;
   readonly onChange: () => void;
@@ -102,7 +98,7 @@ export class Loop {
     const runs = new SiteRuns({
       ...shared,
       appliers: new Map(deps.appliers.map((applier) => [applier.target, applier])),
-      ...{ runsAtOnce: deps.runsAtOnce, mayWrite: deps.mayWrite },
+      runsAtOnce: deps.runsAtOnce,
       onEnd: (site, again) => (again ? triggers.site(site) : triggers.check()),
     });
     this.#reconciler = new Reconciler({ ...shared, planner: new Planner(shared), runs }, known);
@@ -250,7 +246,7 @@ async function triggerOnEach<Item>(
 /** A loop and its operations that continue from the saved state, and save each change of it. */
 export function savedLoop(
   file: StateFile,
-  known: (State & { readonly isLost?: boolean }) | null,
+  known: State | null,
   deps: Omit<LoopDeps, 'operations' | 'known' | 'onChange'>,
 ): { readonly loop: Loop; readonly operations: Operations } {
   const onChange = () =>

@@ -45,13 +45,10 @@ export class Reconciler {
   /** When the interval is over, by the monotonic clock. */
   #nextFullAt = 0;
 
-  constructor(
-    deps: ReconcilerDeps,
-    known: { readonly revision: string | null; readonly isLost?: boolean } | null,
-  ) {
+  constructor(deps: ReconcilerDeps, known: { readonly revision: string | null } | null) {
     this.#deps = deps;
     this.#revision = known?.revision ?? null;
-    this.#stateLost = known === null || known.isLost === true;
+    this.#stateLost = known === null;
   }
 
   /** The last revision that was read; while a rewritten history is undecided, the one from before the rewrite. */

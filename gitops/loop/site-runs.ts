@@ -17,7 +17,6 @@ export interface SiteRunsDeps {
   readonly drainSeconds: number;
   /** Active runs at most; default: 2,000. */
   readonly runsAtOnce: number | undefined;
-  readonly mayWrite: (() => boolean) | undefined;
   readonly statuses: SiteStatuses;
   readonly retries: Retries;
   readonly repairLoops: RepairLoops;
@@ -194,7 +193,6 @@ export class SiteRuns {
         },
         onStep: (step) => this.#deps.operations.step(site, operations, step),
         clock,
-        mayWrite: this.#deps.mayWrite,
       },
       signal,
     );

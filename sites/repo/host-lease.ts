@@ -10,6 +10,8 @@ const record = z.object({
   term: z.number(),
   /** The holder's own id, which it keeps in its state folder. */
   holder: z.string(),
+  /** See `LeaseSettings`. `null` also in the record of an earlier release. */
+  installation: z.string().nullable().default(null),
   process: processIdentity,
   since: z.iso.datetime(),
 });
@@ -18,8 +20,11 @@ type LeaseRecord = z.output<typeof record>;
 interface LeaseSettings {
   readonly host: string;
   readonly holder: string;
-  /** Several processes have this holder's id, and something else decides which one of them acts. Default: false. */
-  readonly isShared?: boolean;
+  /**
+   * What all pods of one installation in a cluster have in common. A new pod takes the lease from an earlier one, which
+   * then never gets it back. `null`: this holder runs in no such pod.
+   */
+  readonly installation?: string | null;
   /** Takes the lease from another holder if the lease has this term. The operator has stopped that holder. */
   readonly takeoverTerm: number | undefined;
 }
@@ -30,6 +35,8 @@ interface Found {
 }
 
 const MAX_LOST_RACES = 5;
+/** The trailer with the id of the holder. */
+const HOLDER = 'Holder';
 const UNPUSHED = 'refs/tagyard/unpushed-lease';
 
 /** Another daemon acts under this host's name. */
@@ -73,7 +80,7 @@ export class HostLease {
     for (let lost = 0; lost < MAX_LOST_RACES; lost += 1) {
       const found = await this.#find();
       if (found !== null && [this.#held, this.#replaced].includes(found.revision)) return;
-      this.#refusal = found === null ? null : this.#refusalOf(found.record);
+      this.#refusal = found === null ? null : await this.#refusalOf(found);
       this.#assertNotRefused();
       if (this.#failure !== null) {
         void this.#tryAgain(found);
@@ -127,17 +134,28 @@ export class HostLease {
     throw new SitesRepoError(`${this.#ref} is not a lease; delete that ref in the sites repository`);
   }
 
-  #refusalOf(held: LeaseRecord): LeaseHeldError | null {
-    const { term, process } = held;
-    const isFree = term === this.#settings.takeoverTerm || this.#isOwn(held);
-    if (hasEnded(process) || (this.#held === null && isFree)) return null;
-    return this.#heldBy(held);
+  async #refusalOf(found: Found): Promise<LeaseHeldError | null> {
+    const { record } = found;
+    if (hasEnded(record.process)) return null;
+    if (this.#held !== null) return this.#heldBy(record);
+    const isFree = record.term === this.#settings.takeoverTerm || this.#isOwn(record);
+    return isFree || (await this.#isOfEarlierPod(found)) ? null : this.#heldBy(record);
+  }
+
+  /**
+   * True if another pod of this installation has the lease, and this pod never had it. A pod that had it was replaced:
+   * its container may restart where the cluster can't reach it, and must not take the lease back.
+   */
+  async #isOfEarlierPod({ revision, record }: Found): Promise<boolean> {
+    const { installation = null, holder } = this.#settings;
+    if (installation === null || record.installation !== installation) return false;
+    const own = ['--fixed-strings', `--grep=${HOLDER}: ${holder}`];
+    return (await this.#git.run(['rev-list', '--max-count=1', ...own, revision])).length === 0;
   }
 
   /** Copies of a state folder have the same id. So the lease isn't ours while another process that took it still runs. */
   #isOwn({ holder, process }: LeaseRecord): boolean {
-    const { isShared = false } = this.#settings;
-    return holder === this.#settings.holder && (isShared || !isAlive(process));
+    return holder === this.#settings.holder && !isAlive(process);
   }
 
   #heldBy({ term, process, since }: LeaseRecord): LeaseHeldError {
@@ -212,13 +230,13 @@ export class HostLease {
     // It is gone with a mirror that was deleted.
     if (isSame && (await this.#git.has(made.revision))) return made.revision;
     const [ref, force] = this.#git.isMirror ? [UNPUSHED, ['--force']] : [this.#ref, []];
-    const { host } = this.#settings;
+    const { host, holder } = this.#settings;
     const commit = {
       path: 'lease.json',
       text: `${JSON.stringify(this.#record(term), null, 2)}\n`,
       subject: `Act as the host ${host}`,
       author: { name: 'Tagyard', email: 'tagyard@localhost' },
-      trailers: { Host: host, Term: String(term) },
+      trailers: { Host: host, Term: String(term), [HOLDER]: holder },
     };
     const stream = fastImportStream(ref, parent, [commit], Math.floor(Date.now() / 1000));
     const args = ['fast-import', '--quiet', '--done', ...force];
@@ -229,7 +247,8 @@ export class HostLease {
 
   #record(term: number): LeaseRecord {
     const since = new Date(Date.now()).toISOString();
-    return { term, holder: this.#settings.holder, process: ownIdentity(), since };
+    const { holder, installation = null } = this.#settings;
+    return { term, holder, installation, process: ownIdentity(), since };
   }
 }
 

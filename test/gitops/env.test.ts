@@ -78,17 +78,6 @@ describe('the environment', () => {
   describe('of a cluster', () => {
     const CLUSTER = { ...REQUIRED, HOST_KIND: 'kubernetes' };
 
-    test('has no Lease unless it is named', () => {
-      expect(readEnv(CLUSTER)).not.toHaveProperty('KUBERNETES_LEASE');
-      expect(readEnv({ ...CLUSTER, KUBERNETES_LEASE: 'tagyard/leader' })).toMatchObject({
-        KUBERNETES_LEASE: 'tagyard/leader',
-        KUBERNETES_LEASE_SECONDS: 15,
-      });
-      expect(() => readEnv({ ...CLUSTER, KUBERNETES_LEASE: 'leader' })).toThrow(
-        'KUBERNETES_LEASE: must be <namespace>/<name> of a Lease',
-      );
-    });
-
     test.each([
       ['TAGYARD_INSTANCE', '-a'],
       ['TAGYARD_INSTANCE', 'a-'],

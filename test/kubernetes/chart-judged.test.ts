@@ -41,7 +41,7 @@ describeWith('kubernetes', 'the chart, as its schema, Helm and kube-score judge 
     ['a secret among the settings', { settings: { HOP_SECRET: 'secret' } }, /settings/],
     ['an image by its tag', { image: { repository: IMAGE, digest: 'latest' } }, /digest/],
     ['a value that the chart doesn’t have', { copies: 2 }, /copies/],
-    ['zero replicas', { replicas: 0 }, /replicas/],
+    ['several replicas', { replicas: 2 }, /replicas/],
     ['a gateway without an image', { gateway: { enabled: true } }, /gateway/],
     ['routes without names', { gateway: { gatewayApi: { enabled: true, className: 'example' } } }, /hosts/],
   ])('refuses %s', async (_, values, reason) => {
@@ -89,10 +89,10 @@ describeWith('kubernetes', 'the chart, as its schema, Helm and kube-score judge 
     expect(await rendered({ namespace: 'front' }, { namespace: 'sites' })).toContain('namespace: front');
   });
 
-  test('refuses replicas that would each order their own certificates', async () => {
+  test('refuses a state that ends with the pod if each pod would order all certificates', async () => {
     const settings = { ACME_DIRECTORY_URL: 'https://acme.example/directory' };
-    await expect(renderedChart({ ...VALUES, replicas: 2, settings })).rejects.toThrow(
-      /replicas above 1 can't be used/,
+    await expect(renderedChart({ ...VALUES, state: { persistent: false }, settings })).rejects.toThrow(
+      /persistent: false can't be used/,
     );
     expect(await renderedChart({ ...VALUES, settings })).toContain('ACME_DIRECTORY_URL');
   });
@@ -122,7 +122,12 @@ describeWith('kubernetes', 'the chart, as its schema, Helm and kube-score judge 
 
   // A digest names one content, so asking the registry again would only make each start depend on the registry.
   test('has no critical finding of kube-score, except that an image by digest isn’t always pulled', async () => {
-    const all = [VALUES, { ...VALUES, namespace: 'sites' }, { ...VALUES, replicas: 2 }, WITH_GATEWAY];
+    const all = [
+      VALUES,
+      { ...VALUES, namespace: 'sites' },
+      { ...VALUES, state: { persistent: false } },
+      WITH_GATEWAY,
+    ];
     const objects = (await Promise.all(all.map(renderedChart))).join('\n');
     const { stdout } = await execa(
       join(KUBERNETES, 'kube-score'),

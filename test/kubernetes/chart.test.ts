@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { z } from 'zod';
+import { podAccount } from '../../gitops/kubernetes/client/pod-account.ts';
 import { Secret } from '../../sites/manifest/secrets.ts';
 import { describeWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { applySites } from '../support/kubernetes/apply-sites.ts';
-import { type ApiCall, accountKubeconfig, callerAs } from '../support/kubernetes/call-as.ts';
+import { type ApiCall, accountKubeconfig, callerAs, tokenKubeconfig } from '../support/kubernetes/call-as.ts';
 import {
   CHART,
   helm,
@@ -95,7 +96,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
   test.each([
     {},
     { namespace: NAMESPACE },
-    { replicas: 2, admit: [{ podSelector: {} }] },
+    { state: { persistent: false }, admit: [{ podSelector: {} }] },
     { gateway: GATEWAY },
     { namespace: NAMESPACE, gateway: GATEWAY },
   ])('passes the API server’s strict validation with %o', async (more) => {
@@ -329,47 +330,37 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
     await helm('uninstall', 'tagyard', '--namespace', 'sites', '--kubeconfig', cluster.kubeconfig);
   });
 
-  test('lets its account, with two replicas, hold its Lease, and change no other one', async () => {
-    await cluster.kubectl('create', 'namespace', 'pair');
-    const flags = ['--namespace', 'pair', '--kubeconfig', cluster.kubeconfig];
-    await helm('install', 'tagyard', CHART, ...flags, ...valueFlags({ ...values, replicas: 2 }));
-    const account = ['--as', 'system:serviceaccount:pair:tagyard', '--namespace', 'pair'];
-    const rename = (name: string) =>
-      cluster.kubectl(
-        'patch',
-        'lease',
-        name,
-        '--type=merge',
-        '--patch',
-        '{"spec":{"holderIdentity":"us"}}',
-        ...account,
-      );
-    await expect(rename('tagyard')).rejects.toThrow(/cannot patch/);
-    const held = JSON.parse(await cluster.kubectl('get', 'lease', 'tagyard', '--output', 'json', ...account));
-    const file = join(cluster.folder, 'lease.json');
-    const replace = async (lease: object) => {
-      await writeFile(file, JSON.stringify(lease));
-      return await cluster.kubectl('replace', '--filename', file, ...account);
-    };
-    const lease = { ...held, spec: { holderIdentity: 'us', leaseDurationSeconds: 15 } };
-    await eventually(async () => expect(await replace(lease)).toContain('replaced'));
-    await cluster.kubectl('create', '--namespace', 'pair', '--filename', await other(lease));
-    await expect(cluster.kubectl('replace', '--filename', await other(lease), ...account)).rejects.toThrow(
-      /leases.* "other" is forbidden/,
+  test('starts without a volume, and its pod sees the ConfigMap that stops all changes come and go', async () => {
+    await cluster.kubectl('create', 'namespace', 'plain');
+    const place = ['--namespace', 'plain'];
+    const secrets = { tagyard: 'INFRA_SECRET=a-secret', 'tagyard-age-identity': 'identity=none' };
+    for (const [name, content] of Object.entries(secrets))
+      await cluster.kubectl('create', 'secret', 'generic', name, `--from-literal=${content}`, ...place);
+    const flags = [...place, '--kubeconfig', cluster.kubeconfig];
+    const own = valueFlags({ ...values, state: { persistent: false } });
+    await helm('install', 'tagyard', CHART, ...flags, ...own, '--wait', '--timeout', '180s');
+    const printed = (file: string) =>
+      cluster.kubectl('exec', 'deployment/tagyard', ...place, '--', '/bin/busybox', 'cat', file);
+    const why = () => printed('/etc/tagyard/freeze/freeze');
+    await expect(why()).rejects.toThrow(/No such file/);
+    await cluster.kubectl(
+      'create',
+      'configmap',
+      'tagyard-freeze',
+      '--from-literal=freeze=an audit',
+      ...place,
+    );
+    const late = { ...WAIT, timeoutMs: 150_000 };
+    await eventually(async () => expect(await why()).toBe('an audit'), late);
+    await cluster.kubectl('delete', 'configmap', 'tagyard-freeze', ...place);
+    await eventually(async () => await expect(why()).rejects.toThrow(/No such file/), late);
+
+    const token = await printed('/var/run/secrets/kubernetes.io/serviceaccount/token');
+    const account = await get('serviceaccount', 'tagyard', ...place);
+    expect(await podAccount({ kubeconfig: await tokenKubeconfig(cluster, 'plain-pod', token) })).toBe(
+      account.metadata.uid,
     );
     await helm('uninstall', 'tagyard', ...flags);
-    expect(await cluster.kubectl('get', 'leases', '--namespace', 'pair', '--output', 'name')).toContain(
-      '/tagyard',
-    );
-
-    async function other({ spec, ...lease }: { spec: object }): Promise<string> {
-      const path = join(cluster.folder, 'other-lease.json');
-      await writeFile(
-        path,
-        JSON.stringify({ ...lease, metadata: { name: 'other', namespace: 'pair' }, spec }),
-      );
-      return path;
-    }
   });
 
   test('removes everything except its state when it is uninstalled', async () => {
@@ -384,7 +375,7 @@ describeWith(['kubernetes', 'root'], 'the chart in a cluster', () => {
       '--output',
       'name',
     );
-    // Each of the two installations with one replica had a PersistentVolumeClaim of this name.
+    // Each of the two installations with a volume had a PersistentVolumeClaim of this name.
     expect(new Set(left.trim().split('\n'))).toEqual(new Set(['persistentvolumeclaim/tagyard-state']));
   });
 });

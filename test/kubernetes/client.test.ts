@@ -1,9 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openKubernetes } from '../../gitops/kubernetes/client/client.ts';
 import type { KubernetesClient } from '../../gitops/kubernetes/client/contract.ts';
@@ -13,11 +10,9 @@ import { eventually } from '../support/eventually.ts';
 import { Cluster } from '../support/kubernetes/cluster.ts';
 import { SilentProxy } from '../support/kubernetes/silent-proxy.ts';
 import { movableClock } from '../support/movable-clock.ts';
-import { signal as signalProcess } from '../support/signal.ts';
 
 const OURS = { manager: 'tagyard', force: false };
 const ALL = { kind: 'Service', labels: 'test=client' } as const;
-const LEADER = fileURLToPath(new URL('../support/kubernetes/leader-process.ts', import.meta.url));
 
 const limit = () => AbortSignal.timeout(60_000);
 const at = (name: string, namespace = 'default'): ObjectAddress => ({ kind: 'Service', namespace, name });
@@ -134,7 +129,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       expect(await client.get(at('contested'), limit())).toMatchObject({ spec: { type: 'ClusterIP' } });
     });
 
-    test('deletes an object only by uid, replaces it only by version, and creates it once', async () => {
+    test('deletes an object only by uid, and creates it once', async () => {
       const first = await client.create(service('again'), limit());
       await expect(client.create(service('again'), limit())).rejects.toMatchObject({ reason: 'exists' });
       await client.delete(at('again'), first.metadata.uid ?? '', limit());
@@ -145,7 +140,6 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       const patched = await client.patch(at('again'), patch, limit());
       expect(patched?.metadata.labels).toEqual({ test: 'client', patched: 'yes' });
       expect(await client.patch(at('nowhere'), patch, limit())).toBeNull();
-      await expect(client.replace(second, limit())).rejects.toMatchObject({ reason: 'changed' });
     });
 
     test('reads a list in pages, and of Secrets only the metadata', async () => {
@@ -334,38 +328,5 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       await reached;
       await eventually(() => expect(calls('list').length - lists).toBe(1));
     });
-  });
-
-  test('makes one process at a time the leader, also if the first one is stopped and continues', async () => {
-    const file = join(cluster.folder, 'leaders');
-    await writeFile(file, '');
-    const children = new Map<string, ChildProcess>();
-    const start = (identity: string) =>
-      children.set(
-        identity,
-        spawn(process.execPath, [LEADER, cluster.kubeconfig, identity, file, '3'], { stdio: 'inherit' }),
-      );
-    const send = (identity: string, name: NodeJS.Signals) =>
-      signalProcess(children.get(identity)?.pid ?? 0, name);
-    const lines = () =>
-      readFileSync(file, 'utf8')
-        .trim()
-        .split('\n')
-        .map((line) => line.split(' ')[0]);
-    const last = () => lines().at(-1);
-    const leads = (identity: string) => eventually(() => expect(last()).toBe(identity));
-    start('a');
-    await leads('a');
-    start('b');
-    send('a', 'SIGSTOP');
-    await leads('b');
-    send('a', 'SIGCONT');
-    send('b', 'SIGTERM');
-    await once(children.get('b') as ChildProcess, 'exit');
-    await leads('a');
-    send('a', 'SIGTERM');
-    await once(children.get('a') as ChildProcess, 'exit');
-    const leaders = lines().filter((one, index, all) => one !== all[index - 1]);
-    expect(leaders).toEqual(['a', 'b', 'a']);
   });
 });

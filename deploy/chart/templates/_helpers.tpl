@@ -29,6 +29,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ default (printf "%s-state" (include "tagyard.name" .)) .Values.state.existingClaim }}
 {{- end -}}
 
+{{- define "tagyard.freeze" -}}
+{{ printf "%s-freeze" (include "tagyard.name" .) }}
+{{- end -}}
+
 {{- define "tagyard.gateway.name" -}}
 {{- /* The name of a Service has up to 63 characters, and some Services add a suffix to this one. */ -}}
 {{ printf "%s-gateway" (include "tagyard.name" . | trunc 45 | trimSuffix "-") }}

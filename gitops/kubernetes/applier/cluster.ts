@@ -82,8 +82,6 @@ interface ClusterServices extends Pick<ClusterSettings, 'identity' | 'originPort
    * with a smaller one isn't applied to them. `null`: unknown.
    */
   ordinal(): Promise<number | null>;
-  /** Asked before each write; false: another process may be the leader. Default: always true. */
-  readonly mayWrite?: (() => boolean) | undefined;
   readonly times?: RolloutTimes;
   /** For how many milliseconds a read waits for copies that can't follow the API server. */
   readonly waitMs?: number;
@@ -100,7 +98,6 @@ export async function openCluster(
     identity,
     log,
     ordinal,
-    mayWrite = () => true,
     times = ROLLOUT_TIMES,
     waitMs,
     gateway: source,
@@ -109,7 +106,7 @@ export async function openCluster(
   }: ClusterServices,
 ): Promise<Cluster> {
   const access = { kubeconfig: settings.KUBECONFIG, context: settings.KUBERNETES_CONTEXT };
-  const client = await openKubernetes(access, { mayWrite });
+  const client = await openKubernetes(access);
   const namespace = settings.KUBERNETES_NAMESPACE ?? null;
   const rendering: ClusterSettings = {
     ...services,

@@ -18,22 +18,15 @@ interface ClientOptions {
   readonly pageSize?: number;
   readonly clock?: Clock;
   readonly random?: () => number;
-  /** Asked before each request that changes something; false: the request is not sent. Default: always true. */
-  readonly mayWrite?: () => boolean;
 }
 
 /** Throws `TerminalError` if the configuration can't be used. Makes no call to the API server. */
 export async function openKubernetes(
   access: ClusterAccess,
-  {
-    pageSize = PAGE_SIZE,
-    clock = systemClock,
-    random = Math.random,
-    mayWrite = () => true,
-  }: ClientOptions = {},
+  { pageSize = PAGE_SIZE, clock = systemClock, random = Math.random }: ClientOptions = {},
 ): Promise<KubernetesClient> {
-  const transport = new Transport(await readClusterConfig(access), clock, mayWrite);
-  return new ApiClient(transport, { pageSize, clock, random, mayWrite });
+  const transport = new Transport(await readClusterConfig(access), clock);
+  return new ApiClient(transport, { pageSize, clock, random });
 }
 
 class ApiClient implements KubernetesClient {
@@ -114,7 +107,6 @@ class ApiClient implements KubernetesClient {
         body: object,
         what: `check ${objectLabel(address)}`,
         isRepeatable: true,
-        storesNothing: true,
         signal,
       });
       return false;
@@ -122,22 +114,6 @@ class ApiClient implements KubernetesClient {
       if (faultReason(error) === 'exists') return true;
       throw error;
     }
-  }
-
-  async replace(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject> {
-    const address = addressOf(object);
-    // Without managedFields, the API server keeps its own.
-    const { managedFields: _, ...metadata } = object.metadata;
-    const { body } = await this.#transport.call({
-      method: 'PUT',
-      path: objectPath(address),
-      query: { fieldManager: 'tagyard', fieldValidation: 'Strict' },
-      body: { ...object, metadata },
-      what: `replace ${objectLabel(address)}`,
-      isRepeatable: false,
-      signal,
-    });
-    return objectOf(body, address);
   }
 
   async delete(address: ObjectAddress, uid: string, signal: AbortSignal): Promise<void> {

@@ -60,8 +60,6 @@ export interface KubernetesClient {
   create(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
   /** Asks whether an object of this name exists. Needs only the right to create it, and stores nothing. */
   isTaken(object: KubernetesObject, signal: AbortSignal): Promise<boolean>;
-  /** Replaces an object whose `resourceVersion` is still the given one. */
-  replace(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
   /** Deletes the object with this uid, and then what it owns. It is no error if the name has another object or none. */
   delete(address: ObjectAddress, uid: string, signal: AbortSignal): Promise<void>;
   /** `null`: it doesn't exist. */

@@ -20,7 +20,7 @@ const WATCH_BUFFER_OCTETS = 4 * 1024 * 1024;
 const LONGEST_PAUSE_SECONDS = 5;
 
 export interface Call {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: object;
@@ -32,8 +32,6 @@ export interface Call {
   readonly what: string;
   /** Two tries have the same effect as one, so the call is repeated if its connection ends. */
   readonly isRepeatable: boolean;
-  /** A dry run: a replica that doesn't lead may send it, too. */
-  readonly storesNothing?: true;
   readonly signal: AbortSignal;
 }
 
@@ -53,20 +51,11 @@ export class Transport {
   #isSuspect = false;
   readonly #limit = limit(CONNECTIONS);
 
-  readonly #mayWrite: () => boolean;
-
   readonly #callMs: number;
 
-  /** `mayWrite` is asked before each request that changes something. */
-  constructor(
-    config: ClusterConfig,
-    clock: Clock = systemClock,
-    mayWrite: () => boolean = () => true,
-    callMs = CALL_MS,
-  ) {
+  constructor(config: ClusterConfig, clock: Clock = systemClock, callMs = CALL_MS) {
     this.#config = config;
     this.#clock = clock;
-    this.#mayWrite = mayWrite;
     this.#callMs = callMs;
   }
 
@@ -150,15 +139,9 @@ export class Transport {
     }
   }
 
-  /** The request as undici takes it. Throws if the call changes something and this replica may not write any more. */
+  /** The request as undici takes it. */
   #request(call: Call, { headers }: Agents) {
     const { origin, pathname } = this.#config.server;
-    if (call.method !== 'GET' && call.storesNothing !== true && !this.#mayWrite()) {
-      throw new KubernetesRetryable(
-        'unavailable',
-        `Kubernetes: ${call.what}: this replica is no longer the leader`,
-      );
-    }
     return {
       origin,
       path: `${pathname.replace(/\/$/, '')}${call.path}${queryOf(call)}`,

@@ -238,7 +238,6 @@ const SENDERS: Readonly<Record<string, string>> = {
   'gitops/host-report/gateway-check.ts': 'to origins, which are no names of the edge',
   'gitops/host-report/preview-path.ts': 'to preview servers',
   'gitops/host-report/served-certificate.ts': 'a TLS handshake without a request',
-  'gitops/http/standby.ts': 'to the leading provisioner',
   'management/clients/provisioner-client.ts': 'to the provisioner',
   'management/clients/webhook-client.ts': 'to receivers of webhooks',
   'management/http/jwks.ts': 'to the identity provider',

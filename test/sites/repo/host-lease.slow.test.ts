@@ -51,14 +51,14 @@ describe.each([
   ['local', (at: string) => at],
   ['remote', (at: string) => pathToFileURL(at).href],
 ])('a host lease in a %s repository', (_kind, urlOf) => {
-  /** A daemon with this id; `cache` is the folder of its mirror. */
-  async function daemon(holder: string, takeoverTerm?: number, cache = holder) {
+  /** A daemon with this id; `installation`: that of its pod. */
+  async function daemon(holder: string, takeoverTerm?: number, installation: string | null = null) {
     const repo = await openSitesRepo({
       url: urlOf(bare),
-      cacheDir: join(dir, cache),
+      cacheDir: join(dir, holder),
       onNotice: (message) => notices.push(message),
     });
-    const lease = repo.hostLease({ host: 'tag-1', holder, takeoverTerm });
+    const lease = repo.hostLease({ host: 'tag-1', holder, installation, takeoverTerm });
     const pass = async () => {
       await repo.head();
       await lease.hold();
@@ -126,6 +126,36 @@ describe.each([
       }
       await holdBeforeStart(repo, (await daemon('one')).lease, 1);
     }
+  });
+
+  test('passes to each new pod of one installation, and never back', async () => {
+    const pod = (name: string, installation: string | null = 'us') => daemon(name, undefined, installation);
+    const one = await pod('one');
+    await one.pass();
+    for (const other of [null, 'them'])
+      await expect((await pod('two', other)).pass()).rejects.toThrow(LeaseHeldError);
+    const two = await pod('two');
+    await two.pass();
+    expect(leaseFile()).toMatchObject({ term: 2, holder: 'two', installation: 'us' });
+    await expect(one.pass()).rejects.toThrow(LeaseHeldError);
+    await expect((await pod('one')).pass()).rejects.toThrow(LeaseHeldError);
+    // The container of the present pod may restart.
+    await (await pod('two')).pass();
+    await (await pod('three')).pass();
+    expect(leaseFile()).toMatchObject({ term: 3, holder: 'three' });
+    for (const former of ['one', 'two'])
+      await expect((await pod(former)).pass()).rejects.toThrow(LeaseHeldError);
+  });
+
+  test('isn’t taken by a new pod while git can’t be reached', async () => {
+    await (await daemon('one', undefined, 'us')).pass();
+    const next = await daemon('two', undefined, 'us');
+    const away: Pick<SitesRepo, 'head'> = { head: () => Promise.reject(new SitesRepoError('away')) };
+    // Its copy of git has the lease.
+    await (await openSitesRepo({ url: urlOf(bare), cacheDir: join(dir, 'two') })).head();
+    await expect(holdBeforeStart(away, next.lease, 1)).rejects.toThrow(LeaseHeldError);
+    await next.pass();
+    expect(leaseFile()).toMatchObject({ term: 2, holder: 'two' });
   });
 
   test('is taken by another daemon if the holder’s process has ended on this machine', async () => {

@@ -3,6 +3,8 @@ import { z } from 'zod';
 
 export interface ApiRequest {
   readonly user: string;
+  /** The pod to which the user's token belongs; `null`: to none. */
+  readonly pod: string | null;
   readonly verb: string;
   /** `null`: no resource, but a path such as `/readyz`. */
   readonly resource: string | null;
@@ -12,7 +14,10 @@ export interface ApiRequest {
 }
 
 const auditEvent = z.object({
-  user: z.object({ username: z.string() }),
+  user: z.object({
+    username: z.string(),
+    extra: z.object({ 'authentication.kubernetes.io/pod-name': z.array(z.string()).default([]) }).optional(),
+  }),
   verb: z.string(),
   objectRef: z.object({ resource: z.string() }).optional(),
   responseStatus: z.object({ code: z.number() }),
@@ -28,6 +33,7 @@ export function readAuditLog(file: string): ApiRequest[] {
     );
     return {
       user: user.username,
+      pod: user.extra?.['authentication.kubernetes.io/pod-name'][0] ?? null,
       verb,
       resource: objectRef?.resource ?? null,
       code: responseStatus.code,

@@ -66,8 +66,13 @@ export async function accountKubeconfig(
   account: string,
 ): Promise<string> {
   const token = await cluster.kubectl('create', 'token', account, '--namespace', namespace);
+  return await tokenKubeconfig(cluster, `${namespace}-${account}`, token);
+}
+
+/** Writes a kubeconfig with this token to a file of this name, and returns its path. */
+export async function tokenKubeconfig(cluster: Cluster, name: string, token: string): Promise<string> {
   const config = JSON.parse(await readFile(cluster.kubeconfig, 'utf8'));
-  const path = join(cluster.folder, `${namespace}-${account}.kubeconfig`);
+  const path = join(cluster.folder, `${name}.kubeconfig`);
   const users = [{ name: 'test', user: { token: token.trim() } }];
   await writeFile(path, JSON.stringify({ ...config, users }), { mode: 0o600 });
   return path;

@@ -22,20 +22,17 @@ export class ProvisionerProcess implements AsyncDisposable {
   readonly url: string;
   /** Resolves to its exit code and what it has written to stderr. */
   readonly exited: Promise<{ readonly code: number | null; readonly errors: string }>;
-  /** Resolves when it has begun its passes. If it is one of several replicas, it begins them when it leads. */
-  readonly ready: Promise<void>;
   readonly #child: ChildProcess;
   readonly #secret: string;
 
   private constructor(
     child: ChildProcess,
     url: string,
-    { secret, ...states }: Pick<ProvisionerProcess, 'exited' | 'ready'> & { readonly secret: string },
+    { secret, exited }: Pick<ProvisionerProcess, 'exited'> & { readonly secret: string },
   ) {
     this.#child = child;
     this.url = url;
-    this.exited = states.exited;
-    this.ready = states.ready;
+    this.exited = exited;
     this.#secret = secret;
   }
 
@@ -73,15 +70,11 @@ export class ProvisionerProcess implements AsyncDisposable {
       errors += text;
     });
     const exited = once(child, 'exit').then(([code]) => ({ code, errors }));
-    const { promise: ready, resolve } = Promise.withResolvers<void>();
-    child.on('message', (message: { type: string }) => {
-      if (message.type === 'ready') resolve();
-    });
     const [message] = await Promise.race([
       once(child, 'message'),
       exited.then(() => Promise.reject(new Error(`the provisioner ended: ${errors}`))),
     ]);
-    return new ProvisionerProcess(child, String(message.url), { secret, exited, ready });
+    return new ProvisionerProcess(child, String(message.url), { secret, exited });
   }
 
   /** What it answers to a request with the secret. */

@@ -39,18 +39,6 @@ const call = (isRepeatable: boolean): Call => ({
 });
 
 describe('a call', () => {
-  test('that changes something is sent only with the right to write, which is checked again before each try', async () => {
-    const server = await ScriptedServer.start(answer(429, { 'retry-after': '2' }), answer(200));
-    let left = 1;
-    const mayWrite = () => left-- > 0;
-    const transport = new Transport(server.config, fakeClock(), mayWrite);
-    closeLater(transport, server);
-    await expect(transport.call(call(false))).rejects.toThrow('this replica is no longer the leader');
-    expect(server.seen).toHaveLength(1);
-    await transport.call(call(true));
-    expect(server.seen).toHaveLength(2);
-  });
-
   test('is sent again after the pause that the API server asks for, even if it changes something', async () => {
     const { transport, seen, clock } = await serve(
       answer(429, { 'retry-after': '2' }),
@@ -81,7 +69,7 @@ describe('a call', () => {
     const server = await ScriptedServer.start((_, response) => {
       setTimeout(() => response.end('{}'), 500);
     });
-    const transport = new Transport(server.config, fakeClock(), () => true, 1_200);
+    const transport = new Transport(server.config, fakeClock(), 1_200);
     closeLater(transport, server);
     // Eight at once: the last ones wait for a second before they are sent.
     const all = Array.from({ length: 24 }, () => transport.call(call(false)));
@@ -153,7 +141,7 @@ describe('a call', () => {
       response.writeHead(200).write('{"a":', () => arrived.resolve());
     };
     const server = await ScriptedServer.start(half, half, answer(200));
-    const transport = new Transport(server.config, fakeClock(), () => true, 1_000);
+    const transport = new Transport(server.config, fakeClock(), 1_000);
     closeLater(transport, server);
     const end = new AbortController();
     const aborted = transport.call({ ...call(false), signal: end.signal });
