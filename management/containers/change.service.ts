@@ -98,7 +98,10 @@ export async function changeContainer(
     if (isRefused && claims.length > 0) await settleClaims(db, id, changeId);
     throw error;
   }
-  const unprojected = await projection.run();
+  // The commit is made, whatever fails from here on.
+  const unprojected = await projection.run().catch((cause: unknown) => {
+    throw new ManagementProblem('projection_failed', { cause });
+  });
   // The names stay claimed: git has them, although the database doesn't show them yet.
   if (unprojected.has(row.site_id)) throw new ManagementProblem('projection_failed');
   if (claims.length > 0) await settleClaims(db, id, changeId);

@@ -88,7 +88,10 @@ export async function restoreContainer(
     await undoClaims();
     throw cause;
   }
-  const unprojected = await projection.run();
+  // The commit is made, whatever fails from here on.
+  const unprojected = await projection.run().catch((cause: unknown) => {
+    throw new ManagementProblem('projection_failed', { cause });
+  });
   if (unprojected.has(row.site_id)) throw new ManagementProblem('projection_failed');
   await settle();
   return await demandContainer(db, id, caller, 'act');

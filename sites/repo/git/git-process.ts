@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { ExecaError, execa } from 'execa';
 import { GitPluginError, simpleGit } from 'simple-git';
@@ -33,6 +34,8 @@ const ENVIRONMENT = {
 };
 /** Hooks of a repository would run as this process. */
 const SETTINGS = [`core.hooksPath=${devNull}`, `core.attributesFile=${devNull}`];
+/** git's own child that speaks HTTP outlives a killed git: it ends by itself once the server is silent for a minute. */
+const HTTP = ['http.lowSpeedLimit=1', 'http.lowSpeedTime=60'];
 /** Variables of git that only say how to reach a remote. Others, such as a hook's GIT_DIR, would change what git does. */
 const OF_TRANSPORT = /^GIT_(?:ASKPASS|CURL|EXEC_PATH|HTTP|PROXY|SSH|SSL|TRACE)/;
 /** Variables for people at a terminal, which simple-git refuses. */
@@ -95,7 +98,7 @@ const ordinary: Run = async (directory, args, { env, silenceMs }) => {
   const client = () =>
     simpleGit({
       baseDir: directory,
-      config: SETTINGS,
+      config: [...SETTINGS, ...HTTP],
       timeout: { block: silenceMs },
       unsafe: ALLOWED,
       allowEnvironment: Object.keys(env),
@@ -116,9 +119,7 @@ const ordinary: Run = async (directory, args, { env, silenceMs }) => {
   } catch (error) {
     if (error instanceof GitPluginError && error.plugin === 'timeout')
       throw new GitError(-1, `no progress for ${silenceMs / 1000} s`);
-    throw (
-      failure ?? new GitError(-1, `git ${args[0]} failed: ${error instanceof Error ? error.message : error}`)
-    );
+    throw failure ?? notStarted(directory, args, error);
   }
 };
 
@@ -140,9 +141,16 @@ const streamed: Run = async (directory, args, { input = '', env, silenceMs }) =>
     if (!(error instanceof ExecaError)) throw error;
     if (error.timedOut) throw new GitError(-1, `no answer for ${silenceMs / 1000} s`);
     const said = messageOf(Buffer.from(error.stderr ?? '').toString());
-    throw new GitError(error.exitCode ?? -1, said || `git ${args[0]} failed: ${error.shortMessage}`);
+    if (error.exitCode === undefined && said === '') throw notStarted(directory, args, error);
+    throw new GitError(error.exitCode ?? -1, said || `git ${verbOf(args)} failed`);
   }
 };
+
+function notStarted(directory: string, args: readonly string[], error: unknown): GitError {
+  if (!existsSync(directory)) return new GitError(-1, `the folder ${directory} is gone`);
+  const { originalMessage, message } = error as { originalMessage?: string; message?: string }; // of execa, or of any error
+  return new GitError(-1, `git ${verbOf(args)} failed: ${originalMessage ?? message}`);
+}
 
 function inherited(): Record<string, string> {
   const all = Object.entries(process.env).flatMap(([name, value]) => {

@@ -51,6 +51,8 @@ const POLICY_HEADERS = { 'content-type': 'text/javascript; charset=utf-8', 'cach
 const UPSTREAM_IDLE_MS = 4_000;
 const UPSTREAM_TIMEOUT_MS = 120_000;
 const CLIENT_IDLE_MS = 75_000;
+/** How long the rest of a body that is too large is read. nginx's `lingering_timeout` is as long. */
+const LINGER_MS = 5_000;
 
 /** Serves the same vhosts as nginx: streams both ways, and closes the connection for an unknown name. */
 export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
@@ -160,9 +162,15 @@ function isMisdirected({ socket }: IncomingMessage, { host }: ProxiedRequest): b
   return typeof name === 'string' && name.toLowerCase() !== host;
 }
 
+/**
+ * The rest of the body is read for a while: a sender that writes all of it first would find the connection closed, and never
+ * read the answer.
+ */
 function tooLarge(request: IncomingMessage, response: http.ServerResponse): void {
-  if (response.headersSent) request.socket.destroy();
-  else response.writeHead(413, { 'content-type': 'text/plain', connection: 'close' }).end('Too Large\n');
+  if (response.headersSent) return void request.socket.destroy();
+  response.writeHead(413, { 'content-type': 'text/plain' }).end('Too Large\n');
+  const late = setTimeout(() => request.socket.destroy(), LINGER_MS);
+  request.once('close', () => clearTimeout(late)).resume();
 }
 
 /** Passes a body whose length isn't stated on, until it is too long. */
@@ -174,6 +182,7 @@ function limitedBody(request: IncomingMessage, response: http.ServerResponse, mo
       if (octets <= most) return done(null, chunk);
       request.unpipe(passing);
       tooLarge(request, response);
+      passing.destroy();
     },
   });
   return request.pipe(passing);
@@ -181,6 +190,7 @@ function limitedBody(request: IncomingMessage, response: http.ServerResponse, mo
 
 function badGateway(response: unknown): void {
   if (!(response instanceof http.ServerResponse)) return;
+  if (response.writableEnded) return;
   if (response.headersSent) response.destroy();
   else response.writeHead(502, { 'content-type': 'text/plain' }).end('Bad Gateway\n');
 }
