@@ -3,6 +3,7 @@ import { type JWK, type JWTPayload, UnsecuredJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { createAuthenticator } from '../../management/http/auth.ts';
 import type { JwksOptions } from '../../management/http/jwks.ts';
+import { eventually } from '../support/eventually.ts';
 import { AUDIENCE, ISSUER, Issuer } from '../support/management/issuer.ts';
 import { World } from '../support/management/world.ts';
 
@@ -374,7 +375,8 @@ test('a token is required on every route except the public ones', async () => {
   const world = await World.open();
   try {
     for (const path of ['/healthz', '/readyz', '/openapi.json']) {
-      expect((await world.call('GET', path)).status, path).toBe(200);
+      // The API is ready once it has read the sites repository.
+      await eventually(async () => expect((await world.call('GET', path)).status, path).toBe(200));
     }
     const { body: document } = await world.call('GET', '/openapi.json');
     for (const [path, methods] of Object.entries<Record<string, unknown>>(document.paths)) {
