@@ -14,6 +14,7 @@ import {
   givenContainer,
   givenContainerResources,
   givenFeatures,
+  givenTls,
 } from '../../sites/requests/container.ts';
 import { examples } from '../http/examples.ts';
 import { dryRun } from '../view/plan.ts';
@@ -50,6 +51,7 @@ export const containerPatch = z
       .optional()
       .meta({ description: 'modules that are named are replaced, the others are unchanged' }),
     ...givenClientKeys,
+    tls: givenTls.optional(),
     resources: givenContainerResources,
     image: imageReference.optional().meta({
       description:
@@ -70,6 +72,7 @@ export const containerPatch = z
         regions: [{ places: ['DE', 'US-CA'], consent: 'required', consentMode: 'basic' }],
       },
       'a path of the tag server': { modules: { server_proxy: { paths: ['/data', '/webhooks/*'] } } },
+      'certificates from an authority': { tls: 'acme' },
       'more memory': { resources: { processing: { memory: '1g' } } },
       'two to four containers in a cluster': {
         resources: { processing: { replicas: { min: 2, max: 4 }, requests: { cpus: 0.2 } } },

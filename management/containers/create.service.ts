@@ -87,7 +87,7 @@ export async function createContainer(
   await planning.compare(() => planCreation(context, creation));
   const moved = await contestDomains(context, { client: body.clientId, names: domains, requestId });
 
-  const claim = claimOf(creation, config, settings);
+  const claim = claimOf(context, creation, config);
   const operation = await claimContainer(context, { ...claim, moved, key });
   if (operation === null) {
     // Another request took the key after `repeatedAnswer` had found it free.
@@ -114,7 +114,7 @@ export async function planCreation(
   const { body, caller, requestId } = creation;
   const config = await judgeCreation(context, creation);
   demandRoom(context, { subject: caller.subject, requestId });
-  const claim = claimOf(creation, config, context.settings);
+  const claim = claimOf(context, creation, config);
   const winnable = await winnableDomains(context, { client: body.clientId, names: domainsOf(body) });
   const { manifest, checksum } = await tryClaim(context, { ...claim, moved: winnable, key: null });
   const plan = planOfManifests(null, manifest, `Create ${manifest.site}`);
@@ -168,9 +168,9 @@ function domainsOf({ pages }: Pick<NewContainer, 'pages'>): string[] {
 }
 
 function claimOf(
+  { settings: { ageRecipient } }: Context,
   { body, copied, caller, requestId, planning }: Omit<Creation, 'idempotencyKey'>,
   config: string | null,
-  { ageRecipient }: Pick<Context['settings'], 'ageRecipient'>,
 ): Omit<NewClaim, 'moved' | 'key'> {
   return {
     caller,
@@ -192,6 +192,7 @@ function claimOf(
         features: body.features,
         modules: body.modules,
         ...clientKeysOf(body),
+        tls: { mode: body.tls ?? 'files' },
         containerConfig: '',
         ...copied,
         ...(config === null ? {} : { containerConfig: await encryptFor(ageRecipient, id, config) }),

@@ -17,6 +17,7 @@ export interface Draft extends GivenClientKeys {
   readonly loaderToken: string;
   readonly features: ManifestInput['features'];
   readonly modules: ManifestInput['modules'];
+  readonly tls: Manifest['tls'];
   /** Already encrypted. */
   readonly containerConfig: string;
   /** Default: the image of new sites. */

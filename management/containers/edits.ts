@@ -11,7 +11,7 @@ const MOST_TOKENS = 10;
 
 export function patch(
   current: Manifest,
-  { name, features, modules, image, resources, ...rest }: z.output<typeof containerPatch>,
+  { name, features, modules, image, tls, resources, ...rest }: z.output<typeof containerPatch>,
 ): ManifestInput & Pick<Manifest, 'resources'> {
   return {
     ...current,
@@ -19,6 +19,7 @@ export function patch(
     features: { ...current.features, ...features },
     modules: { ...current.modules, ...modules },
     image: image ?? current.image,
+    tls: tls === undefined ? current.tls : { mode: tls },
     resources: {
       processing: withMembers(current.resources.processing, resources?.processing),
       preview: withMembers(current.resources.preview, resources?.preview),

@@ -68,6 +68,7 @@ export function presentContainer(
     modules: manifest.modules,
     ...shownClientKeys(manifest),
     ...consent,
+    tls: manifest.tls.mode,
     hostnames,
     loaderToken,
     snippet: domains[0]?.snippet ?? '',

@@ -198,6 +198,9 @@ const armored = (most: number) =>
       error: 'must be age-encrypted (armored) to the host’s recipient, never plain',
     });
 
+/** Where the certificates of a site's names come from: the host's folder, or orders at its authority. */
+export const tlsMode = z.enum(['files', 'acme']);
+
 /** Keys that a revert changes only for operators. The last call at a key's schema notes it: others make another one. */
 export const operatorOnly = z.registry();
 /** Keys that the file has even while they have their default. */
@@ -250,10 +253,7 @@ const shape = z.strictObject({
   /** No default of `[]`, so that a manifest without the key equals its record in the database. */
   unproven: z.array(ownableDomain).max(40).optional(),
   image: imageReference.register(operatorOnly),
-  tls: z
-    .strictObject({ mode: z.enum(['files', 'acme']) })
-    .prefault({ mode: 'files' })
-    .register(operatorOnly),
+  tls: z.strictObject({ mode: tlsMode }).prefault({ mode: 'files' }),
   /** The CONTAINER_CONFIG, encrypted with age (armored). */
   containerConfig: armored(8192),
   /** A Google Cloud service account's key: what names it, and its JSON encrypted with age (armored). */

@@ -10,6 +10,7 @@ import {
   givenDomain as host,
   modules,
   siteId,
+  tlsMode,
   vhostKeys,
 } from '../manifest/schema.ts';
 import { ALWAYS_ON_MESSAGE, ignoredSwitches } from '../manifest/switches.ts';
@@ -104,6 +105,12 @@ export const givenContainerResources = givenResources.optional().meta({
     'the limits of each container: memory such as `512m`, and up to one core. Only operators may give more than 2 GiB or 4 replicas',
 });
 
+/** `tls.mode` of the manifest. */
+export const givenTls = tlsMode.meta({
+  description:
+    'where the certificates of origin, preview and custom domains come from: `files`: the host’s folder; `acme`: ordered and renewed automatically, where the host has a certificate authority',
+});
+
 /** The body of `POST /server-containers`. */
 export const givenContainer = z
   .strictObject({
@@ -116,6 +123,7 @@ export const givenContainer = z
     features: givenFeatures.default({}),
     modules: modules,
     ...givenClientKeys,
+    tls: givenTls.optional(),
     resources: givenContainerResources,
   })
   .transform((body, context) => {

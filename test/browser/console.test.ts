@@ -129,13 +129,15 @@ describeWith('chromium', 'the console', () => {
     expect(await described('Host name')).toContain('is reserved');
     await page.getByLabel('Host name', { exact: true }).fill('mg');
     await page.getByText('mg.edge.example.net').waitFor();
+    await page.getByText('Advanced', { exact: true }).click();
+    await page.getByLabel('Certificates', { exact: true }).selectOption('Ordered automatically (ACME)');
     await button.click();
     await page.waitForURL(/\/setup$/);
     const q = encodeURIComponent('möbel');
     const { body } = await stage.world.call('GET', `/server-containers?q=${q}`, { as: 'owner' });
     expect(body.containers).toMatchObject([
       {
-        ...{ siteId: 'mg', consent: 'required', consentMode: 'basic' },
+        ...{ siteId: 'mg', consent: 'required', consentMode: 'basic', tls: 'acme' },
         domains: [{ domain: 'www.xn--mbel-gro-xya6t.example', webTagId: 'GTM-ABC1234' }],
       },
     ]);
@@ -149,6 +151,7 @@ describeWith('chromium', 'the console', () => {
     const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
     const form = page.getByRole('form', { name: 'Settings' });
     await form.getByLabel('Days that a consent lasts').fill('100');
+    await form.getByLabel('Certificates').selectOption('Ordered automatically (ACME)');
     expect((await rename('Acme of the admin')).status).toBe(200);
     await form.getByRole('button', { name: 'Review changes' }).click();
     const notice = page.locator('#settings').getByRole('alert');
@@ -161,7 +164,7 @@ describeWith('chromium', 'the console', () => {
     await page.getByRole('heading', { name: 'What this changes' }).waitFor();
     await form.getByRole('button', { name: 'Save' }).click();
     await eventually(async () =>
-      expect(await read()).toMatchObject({ name: 'Acme of the admin', consentMaxDays: 100 }),
+      expect(await read()).toMatchObject({ name: 'Acme of the admin', consentMaxDays: 100, tls: 'acme' }),
     );
   });
 

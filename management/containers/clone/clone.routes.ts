@@ -31,7 +31,7 @@ export function cloneRoutes(context: Context, runner: OperationRunner): FastifyP
           summary:
             'Create a container with the settings of another one, and names, tokens and ports of its own',
           description:
-            'Features, modules, rules of consent, image, resources and, unless another one is given, the container configuration are copied; a service account, custom domains and same-origin paths are not.',
+            'Features, modules, rules of consent, `tls`, image, resources and, unless another one is given, the container configuration are copied; a service account, custom domains and same-origin paths are not.',
           tags: ['containers'],
           params: containerParams,
           headers: creationHeaders.extend(planHeader),
@@ -106,9 +106,9 @@ async function sourceOf(context: Context, id: string, caller: Actor): Promise<Ma
 }
 
 function cloneOf(source: Manifest, { clientId = source.client, ...body }: z.output<typeof newClone>) {
-  const { features, modules, containerConfig, image, resources } = source;
+  const { features, modules, tls, containerConfig, image, resources } = source;
   return {
-    body: { ...body, clientId, features, modules, ...clientKeysOf(source) },
+    body: { ...body, clientId, features, modules, tls: tls.mode, ...clientKeysOf(source) },
     copied: { containerConfig, image, resources },
   };
 }

@@ -9,7 +9,7 @@ import type { ContainerView } from '../../view/container-view.ts';
 import { presentContainer } from '../../view/present.ts';
 
 type DomainView = ContainerView['domains'][number];
-type NewMembers = Pick<ContainerView, 'client' | 'warnings' | 'protected' | 'resources' | 'serving'>;
+type NewMembers = Pick<ContainerView, 'client' | 'warnings' | 'protected' | 'resources' | 'serving' | 'tls'>;
 /** As an older release may have stored it: without some members, and with domains without `sameOrigin`. */
 type StoredView = Omit<ContainerView, keyof NewMembers | 'domains'> &
   Partial<NewMembers> & {
@@ -87,6 +87,7 @@ export function createdContainer(answer: CreationAnswer): ContainerView {
       warnings = [],
       protected: isProtected = false,
       serving = true,
+      tls = 'files',
       resources,
       domains,
     } = answer.container;
@@ -96,6 +97,7 @@ export function createdContainer(answer: CreationAnswer): ContainerView {
       warnings,
       protected: isProtected,
       serving,
+      tls,
       resources: resources ?? containerResources.parse({}),
       domains: domains.map((domain) => ({ sameOrigin: null, ...domain })),
     };

@@ -19,6 +19,7 @@ const draft: Draft = {
   domains: [{ domain: 'acme.example', webTagId: 'GTM-ABC1234', token: 'ct_0123456789abcdef' }],
   features: { multi_domain: true },
   modules: {},
+  tls: { mode: 'files' as const },
   containerConfig: manifestInput().containerConfig,
 };
 

@@ -113,6 +113,12 @@ export function AreaField({
   );
 }
 
+/** The choices of a container's `tls`. */
+export const CERTIFICATES = [
+  { value: 'files', name: 'From the host’s folder' },
+  { value: 'acme', name: 'Ordered automatically (ACME)' },
+] as const;
+
 export function ChoiceField<Value extends string>({
   label,
   hint,

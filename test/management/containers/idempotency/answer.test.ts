@@ -47,6 +47,7 @@ test('a stored answer of an earlier release gets the defaults of the members tha
     warnings: [],
     serving: true,
     protected: false,
+    tls: 'files',
     resources: containerResources.parse({}),
     domains: [{ domain: 'acme.example', sameOrigin: null }],
   });

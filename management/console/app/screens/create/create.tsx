@@ -4,7 +4,7 @@ import { api } from '../../data/api.ts';
 import { refresh } from '../../data/query.ts';
 import { mayAct, me } from '../../data/session.ts';
 import { useAction } from '../../parts/action.tsx';
-import { AreaField, ChoiceField, RadioField, TextField } from '../../parts/fields.tsx';
+import { AreaField, CERTIFICATES, ChoiceField, RadioField, TextField } from '../../parts/fields.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Empty, errorOf, Failure } from '../../parts/states.tsx';
 import { decodeConfig } from '../../text/container-config.ts';
@@ -67,7 +67,7 @@ export default function CreateScreen() {
   const { isBusy, error, run } = useAction();
   const set = (changes: Partial<Creation>) => setCreation({ ...creation, ...changes });
   useEffect(() => keepCreation(creation), [creation]);
-  const { clientId, name, config, pages, consent, siteId } = creation;
+  const { clientId, name, config, pages, consent, siteId, tls } = creation;
   const decoded = decodeConfig(config);
   const { edge, error: planError } = useProposal(creation);
   const errorAt = (path: string) => errorOf(error ?? planError, path);
@@ -205,6 +205,16 @@ export default function CreateScreen() {
             placeholder={edge?.split('.')[0] ?? ''}
             maxLength={48}
           />
+          <details>
+            <summary class="small">Advanced</summary>
+            <ChoiceField
+              label="Certificates"
+              hint="Those of the tag server’s and custom domains’ names"
+              value={tls}
+              of={[{ value: '', name: 'As the host does' }, ...CERTIFICATES]}
+              set={(chosen) => set({ tls: chosen })}
+            />
+          </details>
         </Section>
         <Section id="consent" title="3 · Consent">
           <RadioField

@@ -19,6 +19,8 @@ export interface Creation {
   readonly consent: '' | 'opt_out' | 'required';
   /** The first label of the host names, if it isn't the proposed one. */
   readonly siteId: string;
+  /** Empty: as the host has it. */
+  readonly tls: '' | 'files' | 'acme';
 }
 
 const KEY = 'tagyard-new-container';
@@ -26,7 +28,7 @@ const KEY = 'tagyard-new-container';
 /** What was typed before, without the configuration, which has a secret and is never stored. */
 export function keptCreation(clientId: string): Creation {
   const pages = [{ domain: '', webTagId: '' }];
-  const empty: Creation = { clientId, name: '', config: '', pages, consent: '', siteId: '' };
+  const empty: Creation = { clientId, name: '', config: '', pages, consent: '', siteId: '', tls: '' };
   try {
     const kept: unknown = JSON.parse(sessionStorage.getItem(KEY) ?? 'null');
     return typeof kept === 'object' && kept !== null ? { ...empty, ...kept, config: '' } : empty;
@@ -71,7 +73,15 @@ export function typedHost(typed: string): string {
 }
 
 /** More than one domain needs the plugin `multi_domain`. */
-export function creationRequest({ clientId, name, config, pages, consent, siteId }: Creation): NewContainer {
+export function creationRequest({
+  clientId,
+  name,
+  config,
+  pages,
+  consent,
+  siteId,
+  tls,
+}: Creation): NewContainer {
   const rows = pages.map(({ domain, webTagId }) => ({
     domain: typedHost(domain),
     webTagId: webTagId.trim(),
@@ -80,6 +90,7 @@ export function creationRequest({ clientId, name, config, pages, consent, siteId
     clientId,
     name: name.trim(),
     ...(siteId.trim() === '' ? {} : { siteId: siteId.trim() }),
+    ...(tls === '' ? {} : { tls }),
     // As DEFAULT_CONSENT has them.
     ...(consent === 'required' ? { consent, consentMode: 'basic' } : {}),
     ...(consent === 'opt_out' ? { consent, consentMode: 'advanced' } : {}),

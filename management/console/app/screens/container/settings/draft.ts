@@ -13,6 +13,7 @@ const KEYS = [
   'fallback',
   'regions',
   'consentMaxDays',
+  'tls',
   'resources',
 ] as const satisfies readonly (keyof Container & keyof ContainerPatch)[];
 

@@ -1,7 +1,7 @@
 import type { components } from '../../../../../../gitops/clients/management/index.ts';
 import { api } from '../../../data/api.ts';
 import { useQuery } from '../../../data/query.ts';
-import { CheckField, ChoiceField, TextField } from '../../../parts/fields.tsx';
+import { CERTIFICATES, CheckField, ChoiceField, TextField } from '../../../parts/fields.tsx';
 import { Known } from '../../../parts/states.tsx';
 import type { SettingsDraft } from './draft.ts';
 import { OptionsFields } from './options.tsx';
@@ -31,6 +31,13 @@ export function SettingsFields({
           set={(name) => set({ name })}
           required
           maxLength={120}
+        />
+        <ChoiceField
+          label="Certificates"
+          hint="Those of the tag server’s and custom domains’ names"
+          value={draft.tls}
+          of={CERTIFICATES}
+          set={(tls) => set({ tls })}
         />
       </div>
       <h3>Consent</h3>
