@@ -97,6 +97,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     conditionsOf: (site) => built.conditionsOf?.(site) ?? [],
     profiles: built.profiles,
     ...(built.containerLogs === undefined ? {} : { containerLogs: built.containerLogs }),
+    hasAuthority: env.ACME_DIRECTORY_URL !== undefined,
     quotas: () => appliers.flatMap((applier) => applier.quota?.() ?? []),
     logger: log,
   });

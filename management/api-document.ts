@@ -24,6 +24,7 @@ async function buildIdle(): Promise<Management> {
       edgeDomain: '',
       originDomain: '',
       defaultConsent: 'opt_out',
+      defaultTls: null,
       platformDomains: [],
       edgePublicUrl: '',
       customPublicUrl: '',

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { parseSettings } from '../base/settings.ts';
 import { edgePublicUrl } from '../sites/manifest/description.ts';
-import { hostname, imageReference } from '../sites/manifest/schema.ts';
+import { hostname, imageReference, tlsMode } from '../sites/manifest/schema.ts';
 import { repositoryOf } from './containers/image.ts';
 import { portRange } from './ports/pool-range.ts';
 
@@ -362,6 +362,11 @@ export const environment = z.object({
     .default('opt_out')
     .describe(
       "The rules of consent of new sites (docs/consent.md), for requests that don't name them. `required`: new sites get `consent: required` and `consentMode: basic`; set this where visitors may be in the EEA, the United Kingdom or Switzerland. `opt_out`: visitors are identified unless they refuse.",
+    ),
+  DEFAULT_TLS: tlsMode
+    .optional()
+    .describe(
+      "Where the certificates of new sites come from, for requests that don't name `tls` (docs/tls.md). `files`: TLS_DIR of the host. `acme`: the authority of its ACME_DIRECTORY_URL. Unset: `acme` where the host reports that it has an authority, else `files`. `npm start`: `files`.",
     ),
   PLATFORM_DOMAINS: list
     .pipe(z.array(hostname))

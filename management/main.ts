@@ -92,6 +92,7 @@ async function build(env: Environment, db: ConnectedDatabase): Promise<Managemen
       edgeDomain: env.EDGE_DOMAIN,
       originDomain: env.ORIGIN_DOMAIN,
       defaultConsent: env.DEFAULT_CONSENT,
+      defaultTls: env.DEFAULT_TLS ?? null,
       platformDomains: env.PLATFORM_DOMAINS,
       edgePublicUrl: env.EDGE_PUBLIC_URL,
       customPublicUrl: env.CUSTOM_PUBLIC_URL,

@@ -41,6 +41,8 @@ export interface DaemonDeps {
   readonly containerLogs?: Pick<ContainerLogs, 'page' | 'newer' | 'deleteUntil' | 'refusals'>;
   /** The provider's limits, as of the last observation. */
   readonly quotas?: () => readonly QuotaFigures[];
+  /** Whether this host orders certificates for `tls: acme`. Default: it doesn't. */
+  readonly hasAuthority?: boolean;
   /** Default: the system's clock. */
   readonly clock?: Clock;
   readonly logger?: FastifyBaseLogger;

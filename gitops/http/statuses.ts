@@ -70,6 +70,7 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
         problem: planProblem(),
         source: shownSource(loop.sourceProblem),
         quotas,
+        hasAuthority: deps.hasAuthority ?? false,
         sites: allShown(),
       };
     });

@@ -50,8 +50,12 @@ const certificate = z.object({
 });
 const certificates = z.object({ resources: z.array(z.unknown()).default([]) });
 const quota = z.object({ state: z.string(), message: text, fix: text.nullable() });
-/** An older provisioner names no quotas. */
-const sites = z.object({ sites: z.array(site), quotas: z.array(quota).catch([]) });
+/** An older provisioner names no quotas and no authority. */
+const sites = z.object({
+  sites: z.array(site),
+  quotas: z.array(quota).catch([]),
+  hasAuthority: z.boolean().catch(false),
+});
 const problem = z.object({ code: z.string(), detail: text.optional() });
 
 export type ProvisionerOperation = z.output<typeof operation>;
@@ -63,6 +67,8 @@ export interface ProvisionerReport {
   readonly sites: readonly ProvisionerSite[];
   /** Why its zone has no room for another site; `null`: there is room, or that is unknown. */
   readonly full: string | null;
+  /** Whether it orders certificates for `tls: acme`. */
+  readonly hasAuthority: boolean;
 }
 
 /**
@@ -221,12 +227,13 @@ export class ProvisionerClient {
     return await this.#find(edgeAnswerSchema, `/sites/${encodeURIComponent(name)}/edge`, context);
   }
 
-  /** All sites that it knows, and whether another one fits. */
+  /** All sites that it knows, whether another one fits, and whether it orders certificates. */
   async report(context: CallContext): Promise<ProvisionerReport> {
     const answer = sites.parse(await this.#call({ method: 'GET', path: '/sites', context }));
     const full = answer.quotas.find(({ state }) => state === 'quota_reached');
     return {
       sites: answer.sites,
+      hasAuthority: answer.hasAuthority,
       full: full === undefined ? null : [full.message, full.fix ?? ''].join('. '),
     };
   }

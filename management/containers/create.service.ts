@@ -87,7 +87,7 @@ export async function createContainer(
   await planning.compare(() => planCreation(context, creation));
   const moved = await contestDomains(context, { client: body.clientId, names: domains, requestId });
 
-  const claim = claimOf(context, creation, config);
+  const claim = await claimOf(context, creation, config);
   const operation = await claimContainer(context, { ...claim, moved, key });
   if (operation === null) {
     // Another request took the key after `repeatedAnswer` had found it free.
@@ -114,7 +114,7 @@ export async function planCreation(
   const { body, caller, requestId } = creation;
   const config = await judgeCreation(context, creation);
   demandRoom(context, { subject: caller.subject, requestId });
-  const claim = claimOf(context, creation, config);
+  const claim = await claimOf(context, creation, config);
   const winnable = await winnableDomains(context, { client: body.clientId, names: domainsOf(body) });
   const { manifest, checksum } = await tryClaim(context, { ...claim, moved: winnable, key: null });
   const plan = planOfManifests(null, manifest, `Create ${manifest.site}`);
@@ -167,11 +167,21 @@ function domainsOf({ pages }: Pick<NewContainer, 'pages'>): string[] {
   return pages.map(({ domain }) => domain);
 }
 
-function claimOf(
-  { settings: { ageRecipient } }: Context,
+/** Without DEFAULT_TLS, an authority if the host has one. A host that hasn't reported yet is asked. */
+async function defaultTls({ settings, room, provisioner }: Context, requestId: string) {
+  if (settings.defaultTls !== null) return settings.defaultTls;
+  const ask = () => provisioner.report({ requestId }).catch(() => ({ hasAuthority: false }));
+  const hasAuthority = room.hasAuthority ?? (await ask()).hasAuthority;
+  return hasAuthority ? 'acme' : 'files';
+}
+
+async function claimOf(
+  context: Context,
   { body, copied, caller, requestId, planning }: Omit<Creation, 'idempotencyKey'>,
   config: string | null,
-): Omit<NewClaim, 'moved' | 'key'> {
+): Promise<Omit<NewClaim, 'moved' | 'key'>> {
+  const { ageRecipient } = context.settings;
+  const tls = { mode: body.tls ?? (await defaultTls(context, requestId)) };
   return {
     caller,
     requestId,
@@ -192,7 +202,7 @@ function claimOf(
         features: body.features,
         modules: body.modules,
         ...clientKeysOf(body),
-        tls: { mode: body.tls ?? 'files' },
+        tls,
         containerConfig: '',
         ...copied,
         ...(config === null ? {} : { containerConfig: await encryptFor(ageRecipient, id, config) }),

@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { Clock } from '../../base/clock.ts';
 import type { VerificationClient } from '../../edge/verification/client.ts';
+import type { Manifest } from '../../sites/manifest/schema.ts';
 import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { MailSettings } from '../clients/mail-client.ts';
 import type { ProvisionerClient } from '../clients/provisioner-client.ts';
@@ -76,6 +77,8 @@ export interface Settings {
   readonly originDomain: string;
   /** The rules of consent of new sites: `required` means `consent: required` and `consentMode: basic`. */
   readonly defaultConsent: 'opt_out' | 'required';
+  /** Where the certificates of new sites come from. `null`: an authority if the host has one, else files. */
+  readonly defaultTls: Manifest['tls']['mode'] | null;
   /** Further domains of the operator. No site gets a name in or above their registrable domains. */
   readonly platformDomains: readonly string[];
   /** Template of a site's URL, with `{host}` for the edge hostname: `https://{host}`. */

@@ -40,6 +40,7 @@ test.each<[string, string, unknown]>([
   ['PLATFORM_DOMAINS', 'tagyard.example', ['tagyard.example']],
   ['IMAGE_REPOSITORIES', 'gcr.io/gtm,local', ['gcr.io/gtm', 'local']],
   ['DEFAULT_CONSENT', 'required', 'required'],
+  ['DEFAULT_TLS', 'acme', 'acme'],
   ['AUTH_SUBJECT_CLAIM', 'oid', 'oid'],
   ['KEEP_EVENTS_DAYS', '0', 0],
   ['METRICS_TOKEN', 'metrics-token-of-tests', 'metrics-token-of-tests'],
@@ -55,6 +56,7 @@ test.each([
   ['METRICS_TOKEN', 'short'],
   ['FORWARDER_KEY', 'k'.repeat(31)],
   ['DEFAULT_CONSENT', 'basic'],
+  ['DEFAULT_TLS', 'inside'],
   ['AUTH_SUBJECT_CLAIM', 'email'],
   ['AUTH_SUBJECT_CLAIM', 'two words'],
 ])('%s can’t be %s', (name, value) => {

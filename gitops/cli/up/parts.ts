@@ -139,6 +139,7 @@ export function managementPart(setup: Setup, jwksUrl: string): ChildSpec {
     FORWARDER_KEY: instance.forwarderKey,
     DOMAIN_PROOF: env.DOMAIN_PROOF || 'off',
     DEFAULT_CONSENT: env.DEFAULT_CONSENT || 'opt_out',
+    DEFAULT_TLS: env.DEFAULT_TLS || 'files',
     ...(env.PROOF_RESOLVERS ? { PROOF_RESOLVERS: env.PROOF_RESOLVERS } : {}),
     EDGE_DOMAIN: ZONE,
     ORIGIN_DOMAIN: ZONE,
