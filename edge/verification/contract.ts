@@ -126,6 +126,8 @@ export const hostReport = z.object({
   ),
   names: z.array(nameAnswer),
   certificates: z.array(certificate),
+  /** How the names on this host get certificates; unset: an older host. */
+  certificateFix: z.optional(z.string()),
   arrivals: z.array(arrival),
 });
 export type HostReport = z.infer<typeof hostReport>;

@@ -6,7 +6,12 @@ import {
   checkCertificateFiles,
   readFacts,
 } from '../appliers/proxy/certificate-check.ts';
-import type { CertificatePaths, CertificateSource, ServedName } from '../appliers/proxy/certificates.ts';
+import {
+  type CertificatePaths,
+  type CertificateSource,
+  filesRemedy,
+  type ServedName,
+} from '../appliers/proxy/certificates.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report/report.ts';
 import type { Certificates } from './contract.ts';
@@ -21,6 +26,8 @@ interface OperatorFilesOptions {
   readonly directory: string;
   /** The folder of the copies that are served. */
   readonly keptIn: string;
+  /** Whether this host could order certificates instead (`tls: acme`). */
+  readonly hasAuthority: boolean;
   readonly now?: () => number;
 }
 
@@ -46,6 +53,7 @@ type Valid = Extract<Checked, { facts: CertificateFacts }>;
 export class OperatorFiles implements CertificateSource, Certificates {
   readonly #pairs: OperatorPairs;
   readonly #kept: KeptPairs;
+  readonly #hasAuthority: boolean;
   readonly #now: () => number;
   /** The latest check of each name. */
   readonly #checks = new Map<string, FilesCheck>();
@@ -57,16 +65,17 @@ export class OperatorFiles implements CertificateSource, Certificates {
   #bySite: ReadonlyMap<string, readonly WantedName[]> = new Map();
   #onChange: (site: string) => void = () => undefined;
 
-  private constructor(pairs: OperatorPairs, kept: KeptPairs, now: () => number) {
-    this.#pairs = pairs;
-    this.#kept = kept;
+  private constructor({ directory, keptIn, hasAuthority, now = Date.now }: OperatorFilesOptions) {
+    this.#pairs = new OperatorPairs(directory);
+    this.#kept = new KeptPairs(keptIn);
+    this.#hasAuthority = hasAuthority;
     this.#now = now;
   }
 
-  static async open({ directory, keptIn, now = Date.now }: OperatorFilesOptions): Promise<OperatorFiles> {
-    const kept = new KeptPairs(keptIn);
-    await kept.prepare();
-    return new OperatorFiles(new OperatorPairs(directory), kept, now);
+  static async open(options: OperatorFilesOptions): Promise<OperatorFiles> {
+    const files = new OperatorFiles(options);
+    await files.#kept.prepare();
+    return files;
   }
 
   start(onChange: (site: string) => void): void {
@@ -165,7 +174,8 @@ export class OperatorFiles implements CertificateSource, Certificates {
       faults.push(`${join(this.#pairs.directory, `${stem}.pem`)}: ${checked.fault}`);
     }
     const wanted = stems.map((stem) => `${stem}.pem and ${stem}.key`).join(', or ');
-    const fault = faults.join('; ') || `put ${wanted} into ${this.#pairs.directory}`;
+    const put = `put ${wanted} into ${this.#pairs.directory}`;
+    const fault = faults.join('; ') || filesRemedy(put, this.#hasAuthority);
     const last = await this.#lastValid(host);
     const { path, certificate } = last;
     return { path, certificate, pair: null, fault, isOutdated: path !== null };

@@ -35,7 +35,7 @@ const REMEDIES: Readonly<Record<Reason, string | null>> = {
   Frozen:
     'Remove what the message names (the file freeze in STATE_DIR, or the annotation of the Lease), then run tagyard apply.',
   CertificatePending:
-    'Fix what the message names (DNS, a file, port 80 from outside, the authority). It is checked again automatically.',
+    'Fix what the message names (tls, DNS, a file, port 80 from outside, the authority). It is checked again automatically.',
   SourceUnavailable:
     'Make SITES_REPO reachable again: check the network, the address, the credentials and the branch. It is read again automatically.',
   NotIsolated:
@@ -56,7 +56,7 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
   },
   pending_certificate: {
     meaning: 'the name has no certificate',
-    remedy: 'Fix what the message names (a file, port 80 from outside, the authority).',
+    remedy: 'Fix what the message names (tls, a file, port 80 from outside, the authority).',
   },
   drifted: {
     meaning: 'the certificate is still served, but is not renewed',

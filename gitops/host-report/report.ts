@@ -2,6 +2,7 @@ import type { HostReport } from '../../edge/verification/contract.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { describeSite } from '../../sites/manifest/description.ts';
 import { provenHosts } from '../../sites/manifest/schema.ts';
+import { acmeRemedy, filesRemedy } from '../appliers/proxy/certificates.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 import { readConfig } from './config.ts';
 import { type EdgePathDeps, edgePathOf, siteHosts } from './edge-path.ts';
@@ -19,6 +20,8 @@ interface HostReportDeps extends NameDestinations {
   readonly host: string;
   readonly hopSecret: string;
   readonly edgePublicUrl: string;
+  /** Whether this host orders certificates for `tls: acme`. */
+  readonly hasAuthority: boolean;
   /** The proxy's TLS socket, as seen from this host. `address` is `null` where it isn't known. */
   readonly proxy: { readonly address: string | null; readonly port: number };
   readonly lookup: DnsLookup;
@@ -44,6 +47,7 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
     hostAddresses,
     hopSecret,
     edgePublicUrl,
+    hasAuthority,
     proxy,
     lookup,
     previewPath: path,
@@ -103,6 +107,10 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       ...(edgePath === undefined ? {} : { edgePath }),
       names,
       certificates,
+      certificateFix:
+        manifest.tls.mode === 'acme'
+          ? acmeRemedy(hasAuthority)
+          : filesRemedy('put it into the host’s TLS_DIR and run tagyard apply', hasAuthority),
       arrivals,
     };
   };

@@ -32,12 +32,15 @@ export async function acmeService(env: Env, deps: AcmeDeps): Promise<AcmeService
 
 /** An operator's files, read at each observation. Throws if neither TLS_DIR nor ACME_DIRECTORY_URL is set. */
 export async function operatorFiles(env: Env): Promise<OperatorFiles> {
-  const keptIn = join(env.STATE_DIR, 'tls-served');
-  if (env.TLS_DIR !== undefined) return await OperatorFiles.open({ directory: env.TLS_DIR, keptIn });
-  if (env.ACME_DIRECTORY_URL !== undefined) {
-    return await OperatorFiles.open({ directory: join(env.STATE_DIR, 'tls'), keptIn });
+  const hasAuthority = env.ACME_DIRECTORY_URL !== undefined;
+  if (env.TLS_DIR === undefined && !hasAuthority) {
+    throw new Error(
+      'set TLS_DIR or ACME_DIRECTORY_URL: without one there are no certificates for origin, preview and custom domains',
+    );
   }
-  throw new Error(
-    'set TLS_DIR or ACME_DIRECTORY_URL: without one there are no certificates for origin, preview and custom domains',
-  );
+  return await OperatorFiles.open({
+    directory: env.TLS_DIR ?? join(env.STATE_DIR, 'tls'),
+    keptIn: join(env.STATE_DIR, 'tls-served'),
+    hasAuthority,
+  });
 }

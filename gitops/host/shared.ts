@@ -67,6 +67,7 @@ export function reportSettings(env: Env, client: CloudflareClient) {
     edgePath: edgePathDeps(env, client),
     host: env.HOST_NAME,
     hopSecret: env.HOP_SECRET,
+    hasAuthority: env.ACME_DIRECTORY_URL !== undefined,
     edgeTarget: env.EDGE_TARGET,
     edgePublicUrl: env.EDGE_PUBLIC_URL,
     lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),

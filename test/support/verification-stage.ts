@@ -125,6 +125,7 @@ export async function startVerificationStage(): Promise<VerificationStage> {
     hopSecret: HOP_SECRET,
     hostAddresses: ['127.0.0.1'],
     otherAddresses: [],
+    hasAuthority: false,
     edgeTarget: undefined,
     edgePublicUrl: `http://{host}:${edge.url.port}`,
     proxy: { address: '127.0.0.1', port: tlsPort },

@@ -60,8 +60,12 @@ function judgeName(answer: NameAnswer, origin: string): Finding {
 export function checkServedCertificate({ host, now }: CheckContext) {
   if (host === null)
     return [skipped(null, 'only the host can inspect certificates; the runtime of this check can’t')];
+  const edge = new URL(host.site.edge).hostname;
   return host.certificates.map(({ name, validTo, covers, problem }): Finding => {
-    const fix = `Put a certificate for ${name} in place (TLS_DIR of the host; for an edge hostname, in its zone) and run tagyard apply; with tls: acme, tagyard status shows the state of its order.`;
+    const fix =
+      name === edge
+        ? `Order a certificate for ${name} in its zone at Cloudflare.`
+        : `For a certificate of ${name}, ${host.certificateFix ?? 'see tagyard status'}.`;
     if (validTo === null)
       return failed(name, `${name} presents no certificate: ${problem ?? 'no answer'}`, fix);
     if (!covers) return failed(name, `the certificate that ${name} presents is for another name`, fix);

@@ -15,6 +15,26 @@ export interface CertificatePaths {
 export const TLS_MODES = ['files', 'acme', 'inside'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
+const SET_AUTHORITY = 'set ACME_DIRECTORY_URL for this host’s provisioner';
+
+/** How names of `tls: files` get a certificate, for a person. `put`: what to put into which folder. */
+export function filesRemedy(put: string, hasAuthority: boolean): string {
+  return hasAuthority
+    ? `${setting('acme')}, or ${put}`
+    : `${put}, or ${SET_AUTHORITY} and ${setting('acme')}`;
+}
+
+/** The same for `tls: acme`. */
+export function acmeRemedy(hasAuthority: boolean): string {
+  return hasAuthority
+    ? 'see in tagyard status what the order waits for'
+    : `${SET_AUTHORITY}, or ${setting('files')}`;
+}
+
+function setting(tls: 'files' | 'acme'): string {
+  return `set tls to ${tls} (API: PATCH /server-containers/<id> {"tls":"${tls}"}; console: Certificates in the settings; git: tls: { mode: ${tls} })`;
+}
+
 /** A name that a proxy serves. */
 export interface ServedName {
   readonly host: string;
@@ -59,7 +79,7 @@ export function certificatesByMode(sources: {
       if (source === undefined) {
         const lacks =
           tls === 'acme'
-            ? 'has tls: acme, but ACME_DIRECTORY_URL isn’t set on this host'
+            ? `has tls: acme, but ACME_DIRECTORY_URL isn’t set on this host: ${acmeRemedy(false)}`
             : 'is a name in a site’s network, but the containers of this host have no network';
         throw new TerminalError(`${host} ${lacks}`);
       }

@@ -36,7 +36,8 @@ describe('certificates from files', () => {
     await copyFile(key, file(`${stem}.key`));
   };
   const keptIn = () => join(home, 'kept');
-  const open = (now = Date.now) => OperatorFiles.open({ directory, keptIn: keptIn(), now });
+  const open = (now = Date.now, hasAuthority = false) =>
+    OperatorFiles.open({ directory, keptIn: keptIn(), hasAuthority, now });
   const asked = async (now = Date.now()) => await (await open(() => now)).pathsFor(HOST);
   /** The served certificate and its file. */
   const served = async ({ cert, key }: CertificatePaths) => {
@@ -64,8 +65,16 @@ describe('certificates from files', () => {
 
   test('that are missing are refused, and the error names the files and their folder', async () => {
     await expect(asked()).rejects.toBeInstanceOf(TerminalError);
+    const put = `put a.example.net.pem and a.example.net.key, or _.example.net.pem and _.example.net.key into ${directory}`;
     await expect(asked()).rejects.toThrow(
-      `put a.example.net.pem and a.example.net.key, or _.example.net.pem and _.example.net.key into ${directory}`,
+      `${HOST}: ${put}, or set ACME_DIRECTORY_URL for this host’s provisioner and set tls to acme (`,
+    );
+  });
+
+  test('that are missing on a host with an authority can be ordered instead', async () => {
+    const files = await open(Date.now, true);
+    await expect(files.pathsFor(HOST)).rejects.toThrow(
+      /: set tls to acme \(API: PATCH .*; console: .*; git: tls: \{ mode: acme \}\), or put a\.example\.net\.pem/,
     );
   });
 

@@ -12,7 +12,10 @@ import {
   type CertificatesDaemon,
   certificatesDaemon,
   type Options,
+  SECRET,
 } from '../../support/gitops/certificates-daemon.ts';
+import { creation, World } from '../../support/management/world.ts';
+import { ZONES } from '../../support/manifest.ts';
 import { NGINX_SETTINGS } from '../../support/proxy/nginx.ts';
 
 const ORIGIN = 'acme-shop-origin.example.net';
@@ -37,7 +40,10 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates', () => {
   });
 
   /** The certificate that is served to a visitor. */
-  const shown = async ({ endpoint }: CertificatesDaemon, servername: string): Promise<X509Certificate> => {
+  const shown = async (
+    { endpoint }: Pick<CertificatesDaemon, 'endpoint'>,
+    servername: string,
+  ): Promise<X509Certificate> => {
     const { promise, resolve, reject } = Promise.withResolvers<X509Certificate>();
     const { address: host, tlsPort: port } = endpoint();
     const socket = connect({ host, port, servername, rejectUnauthorized: false });
@@ -92,6 +98,41 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates', () => {
       }
     },
   );
+
+  test('are ordered for a site that the API has made; without one in a folder, its state says how to order one', async () => {
+    const { listen, sitesRepo, recipient, ...rest } = await open();
+    await using stack = new AsyncDisposableStack();
+    const world = await World.open({
+      bare: sitesRepo,
+      daemon: { url: await listen(), secret: SECRET },
+      settings: { ...ZONES, platformDomains: [], ageRecipient: recipient },
+    });
+    stack.defer(() => world.close());
+    const client = await world.client();
+    const create = async (siteId: string, extra = {}) => {
+      const body = creation(client, `www.${siteId}.example`, { siteId, ...extra });
+      const created = await world.call('POST', '/server-containers', { as: 'admin', body });
+      expect(created.status, JSON.stringify(created.body)).toBe(202);
+      await rest.serve(siteId);
+      return `/server-containers/${created.body.id}`;
+    };
+    const reaches = (url: string, expected: object) =>
+      eventually(
+        async () => expect((await world.call('GET', url, { as: 'admin' })).body).toMatchObject(expected),
+        TIMEOUT,
+      );
+    await reaches(await create('acme-shop'), { status: 'active' });
+    expect((await shown(rest, ORIGIN)).issuer).toContain('Pebble');
+
+    const url = await create('beta-shop', { tls: 'files' });
+    const detail = expect.stringMatching(/set tls to acme \(API: PATCH .*, or put /);
+    await reaches(url, { status: 'provisioning', state: { detail } });
+    expect(await world.call('PATCH', url, { as: 'admin', body: { tls: 'acme' } })).toMatchObject({
+      status: 200,
+    });
+    await reaches(url, { status: 'active' });
+    expect((await shown(rest, 'beta-shop-origin.example.net')).issuer).toContain('Pebble');
+  });
 
   test('wait for a custom domain’s DNS, state the reason, and block nothing else', async () => {
     const { knot, push, site, isReady, reaches, call, restart, ask, certificate, ...rest } = await open();

@@ -194,7 +194,11 @@ describeWith('nginx', 'Tagyard’s own nginx', () => {
     const tls = join(home.directory, 'ca');
     const sites = Array.from({ length: 24 }, (_, index) => `site-${index}`);
     for (const site of sites) await home.ca.pathsFor(`tags.${site}.example`);
-    const checked = await OperatorFiles.open({ directory: tls, keptIn: join(home.directory, 'kept') });
+    const checked = await OperatorFiles.open({
+      directory: tls,
+      keptIn: join(home.directory, 'kept'),
+      hasAuthority: false,
+    });
     const bad = { cert: join(tls, 'new.site-7.example.pem'), key: join(tls, 'new.site-7.example.key') };
     // nginx can refuse what our own check accepts.
     const certificates: CertificateSource = {

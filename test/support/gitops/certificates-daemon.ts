@@ -22,7 +22,7 @@ import { Operations } from '../../../gitops/loop/operations.ts';
 import type { DriftModes } from '../../../gitops/pass/drift.ts';
 import { isCertificate } from '../../../gitops/report/is-certificate.ts';
 import { type CertificateStatus, shownSiteSchema } from '../../../gitops/report/report.ts';
-import { containerSpecs } from '../../../sites/manifest/containers.ts';
+import { containerSpecs, type LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { formatManifest } from '../../../sites/manifest/load.ts';
 import { type ManifestInput, manifestSchema } from '../../../sites/manifest/schema.ts';
 import { encryptSecret, Secret } from '../../../sites/manifest/secrets.ts';
@@ -36,7 +36,7 @@ import { type PebbleOptions, startPebble } from '../pebble.ts';
 import { type Ask, ask, IDENTITY, proxyHome } from '../proxy/proxy.ts';
 import { startUpstream } from '../upstream.ts';
 
-const SECRET = 'an infra secret';
+export const SECRET = 'an infra secret';
 const HOST = '127.0.0.1';
 /** Short pauses after a failed order. Those that a real authority's limits demand take hours. */
 const QUICK = { firstMs: 300, longestMs: 600 };
@@ -69,7 +69,8 @@ export async function certificatesDaemon(
   const repo = await openSitesRepo({ url: sitesRepo, cacheDir: home.directory });
   const ageIdentity = await generateIdentity();
   const config = 'aWQ9R1RNLVg=';
-  const cipher = await encryptSecret(await identityToRecipient(ageIdentity), config);
+  const recipient = await identityToRecipient(ageIdentity);
+  const cipher = await encryptSecret(recipient, config);
   const containers = { slots: new Slots(subnet), originPort: 443 };
   const warnings: string[] = [];
   const infos: string[] = [];
@@ -94,6 +95,7 @@ export async function certificatesDaemon(
     const files = await OperatorFiles.open({
       directory: join(home.directory, 'tls'),
       keptIn: join(home.directory, 'tls-served'),
+      hasAuthority: true,
     });
     const certificateSources = combineCertificates([acme.keeper, files]);
     const certificates = certificatesByMode({ files, acme: acme.keeper });
@@ -152,13 +154,16 @@ export async function certificatesDaemon(
       ageIdentity,
       secrets: [SECRET],
       certificatesOf: (site) => certificateSources.statuses(site),
+      hasAuthority: true,
+      // Its stores are maps, so the edge isn't asked.
+      askEdge: async ({ hostnames: { edge: name } }) => ({ served: true, detail: name }),
     });
     inner.defer(() => app.close());
     inner.defer(() => loop.stop());
     inner.defer(() => certificateSources.stop());
     loop.start();
     certificateSources.start((site) => loop.checkSite(site));
-    return { backend, app, loop, stack: inner.move() };
+    return { backend, app, loop, reader, stack: inner.move() };
   }
   let running = await build();
   stack.defer(() => running.stack.disposeAsync());
@@ -169,10 +174,21 @@ export async function certificatesDaemon(
     return { status: answer.statusCode, body: answer.json() };
   }
 
+  /** Starts upstreams in place of a site's containers. */
+  async function serveContainers(manifest: LoadedManifest): Promise<void> {
+    for (const { address, port } of containerSpecs(manifest, containers)) {
+      held.adopt(await startUpstream({ address, port }), (one) => one.close());
+    }
+  }
+
   const daemon = {
     knot,
     pebble,
     directory: home.directory,
+    sitesRepo,
+    recipient,
+    /** The URL at which the provisioner listens from now on. */
+    listen: () => running.app.listen({ host: '127.0.0.1', port: 0 }),
     warnings,
     /** All log lines. */
     logged: () => [...infos, ...warnings].join('\n'),
@@ -185,7 +201,7 @@ export async function certificatesDaemon(
       await copyFile(cert, join(home.directory, 'tls', `${stem}.pem`));
       await copyFile(key, join(home.directory, 'tls', `${stem}.key`));
     },
-    /** A manifest with `tls: acme`; starts the upstreams that replace its containers. */
+    /** A manifest with `tls: acme`, whose site is served. */
     async site(name: string, number: number, extra: Partial<ManifestInput> = {}): Promise<ManifestInput> {
       const manifest = manifestInput(name, number, {
         tls: { mode: 'acme' },
@@ -199,11 +215,15 @@ export async function certificatesDaemon(
         containerConfig: cipher,
         ...extra,
       });
-      const loaded = { ...manifestSchema.parse(manifest), config: new Secret(config) };
-      for (const { address, port } of containerSpecs(loaded, containers)) {
-        held.adopt(await startUpstream({ address, port }), (one) => one.close());
-      }
+      await serveContainers({ ...manifestSchema.parse(manifest), config: new Secret(config) });
       return manifest;
+    },
+    /** Starts the upstreams of a site that is in git. */
+    async serve(site: string): Promise<void> {
+      const { sites } = await running.reader.peek((await repo.head()) ?? '');
+      const manifest = sites.get(site)?.manifest;
+      if (!manifest) throw new Error(`${site} has no valid manifest`);
+      await serveContainers(manifest);
     },
     push: (site: string, manifest: ManifestInput | null) =>
       repo.commit({

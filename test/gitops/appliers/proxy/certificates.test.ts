@@ -40,7 +40,11 @@ describe('a vhost that waits for its certificate', () => {
   test('isn’t current when the host has no authority any more: applying the site reports this', async () => {
     const source = certificatesByMode({ files: ca });
     expect(await isStillCurrent(source, WAITING)).toBe(false);
-    await expect(certificateFor(source, WAITING)).rejects.toBeInstanceOf(TerminalError);
+    await expect(certificateFor(source, WAITING)).rejects.toThrow(
+      new TerminalError(
+        'a.example has tls: acme, but ACME_DIRECTORY_URL isn’t set on this host: set ACME_DIRECTORY_URL for this host’s provisioner, or set tls to files (API: PATCH /server-containers/<id> {"tls":"files"}; console: Certificates in the settings; git: tls: { mode: files })',
+      ),
+    );
   });
 
   test('isn’t current when the stored files of its name can’t be read', async () => {
