@@ -35,6 +35,7 @@ const STORED_METADATA = ['uid', 'resourceVersion', 'generation', 'creationTimest
 /** Critical findings of kube-score that are intended, with the reason. */
 const INTENDED: Readonly<Record<string, string>> = {
   'container-image-pull-policy': 'the image is named by its digest, so what is on the node is the same',
+  'pod-probes-identical': 'the image has one health check; a restart takes four times as many failures',
 };
 
 describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', () => {
@@ -47,7 +48,13 @@ describeWith(['kubernetes', 'root'], 'the objects of a site on a real cluster', 
     image = await writeProgramImage(file, {
       name: 'web.test/web:1',
       program: '/bin/busybox',
-      entrypoint: ['/bin/busybox', 'sh', '-c', 'exec /bin/busybox httpd -f -p $PORT -h /tmp'],
+      // The probes ask for /healthz.
+      entrypoint: [
+        '/bin/busybox',
+        'sh',
+        '-c',
+        'echo ok > /tmp/healthz; exec /bin/busybox httpd -f -p $PORT -h /tmp',
+      ],
     });
     await cluster.importImages(file);
     const resources = { processing: { replicas: { min: 2, max: 4 } } };
