@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { z } from 'zod';
+import { z } from 'zod';
 
 /** Reads a JSON file by its schema. Throws the file system's error, a `SyntaxError` or a `ZodError`. */
 export async function readJsonFile<Schema extends z.ZodType>(
@@ -7,4 +7,24 @@ export async function readJsonFile<Schema extends z.ZodType>(
   schema: Schema,
 ): Promise<z.output<Schema>> {
   return schema.parse(JSON.parse(await readFile(path, 'utf8')));
+}
+
+const versioned = z.object({ version: z.number() });
+
+/**
+ * Reads what a process has saved for the next one; `null`: nothing, or it can't be read. Throws if a newer version of
+ * Tagyard has saved it: this one would take it for lost, and overwrite it.
+ */
+export async function readSaved<Schema extends z.ZodObject<{ version: z.ZodLiteral<number> }>>(
+  path: string,
+  schema: Schema,
+): Promise<z.output<Schema> | null> {
+  const saved = await readJsonFile(path, z.unknown()).catch(() => null);
+  const { version = 0 } = versioned.safeParse(saved).data ?? {};
+  if (version > schema.shape.version.value) {
+    throw new Error(
+      `${path} was written by a newer version of Tagyard: run that version, or move the file away (docs/stores.md says what is lost then)`,
+    );
+  }
+  return schema.safeParse(saved).data ?? null;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
-import { readJsonFile } from '../../base/json-file.ts';
+import { readSaved } from '../../base/json-file.ts';
 import { limit } from '../../base/limit.ts';
 import { budgetSchema } from './budget.ts';
 
@@ -21,7 +21,7 @@ export type LedgerState = z.output<typeof ledgerSchema>;
 
 /**
  * The order budget and the failed orders on disk, so that a daemon that restarts repeatedly doesn't order repeatedly. A
- * missing or damaged file counts as empty. Times are milliseconds since the epoch.
+ * missing or damaged file counts as empty, one of a newer version is an error. Times are milliseconds since the epoch.
  */
 export class Ledger {
   readonly #path: string;
@@ -32,11 +32,7 @@ export class Ledger {
   }
 
   async read(): Promise<LedgerState | null> {
-    try {
-      return await readJsonFile(this.#path, ledgerSchema);
-    } catch {
-      return null;
-    }
+    return await readSaved(this.#path, ledgerSchema);
   }
 
   /** Resolves when the state is on disk. Writes are done one after the other. */

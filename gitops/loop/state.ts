@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { writeDurably } from '../../base/durable.ts';
-import { readJsonFile } from '../../base/json-file.ts';
+import { readSaved } from '../../base/json-file.ts';
 import { operationSchema, siteStatusSchema } from '../report/report.ts';
 
 const stateSchema = z.object({
@@ -48,13 +48,9 @@ export class StateFile {
     this.#clock = clock;
   }
 
-  /** The state of an earlier process; `null` where it is missing or unreadable. */
+  /** The state of an earlier process, as `readSaved` reads it. */
   async read(): Promise<State | null> {
-    try {
-      return await readJsonFile(this.#path, stateSchema);
-    } catch {
-      return null;
-    }
+    return await readSaved(this.#path, stateSchema);
   }
 
   /** Saves in the background. Changes during a write or the pause after it are written together. */

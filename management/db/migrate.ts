@@ -70,10 +70,17 @@ export const MIGRATIONS = {
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */
 export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Promise<void> {
-  const isDone = await isNewest(db).catch((cause: unknown) => {
+  const applied = await appliedTo(db).catch((cause: unknown) => {
     throw new Error('the schema’s version could not be read from the database', { cause });
   });
-  if (last === undefined && isDone) return;
+  const known: readonly string[] = Object.keys(MIGRATIONS);
+  const newer = applied.filter((name) => !known.includes(name)).toSorted();
+  if (newer.length > 0) {
+    throw new Error(
+      `the database was made by a newer version of Tagyard (migration ${newer.at(-1)}): run that version, or restore a copy of the database from before its upgrade`,
+    );
+  }
+  if (last === undefined && applied.length === known.length) return;
   const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
   const { error, results } = await (last === undefined
     ? migrator.migrateToLatest()
@@ -84,13 +91,11 @@ export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Pro
   }
 }
 
-/** Kysely's migrator reads the columns of all tables three times before it finds out that there is nothing to do. */
-async function isNewest(db: Database): Promise<boolean> {
+/** The migrations of the database. Kysely's migrator would read the columns of all tables three times to find nothing to do. */
+async function appliedTo(db: Database): Promise<string[]> {
   const table = await sql<{ exists: boolean }>`
     select to_regclass('kysely_migration') is not null as exists`.execute(db);
-  if (table.rows[0]?.exists !== true) return false;
+  if (table.rows[0]?.exists !== true) return [];
   const { rows } = await sql<{ name: string }>`select name from kysely_migration`.execute(db);
-  const applied = new Set(rows.map(({ name }) => name));
-  const known = Object.keys(MIGRATIONS);
-  return applied.size === known.length && known.every((name) => applied.has(name));
+  return rows.map(({ name }) => name);
 }

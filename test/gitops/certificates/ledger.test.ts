@@ -30,13 +30,18 @@ describe('the ledger of orders', () => {
     expect(await ledger.read()).toEqual(state(19));
   });
 
-  test.each(['', '{', '{"version":2}', JSON.stringify({ ...state(1), failures: { a: { count: 0 } } })])(
+  test.each(['', '{', '{"version":1}', JSON.stringify({ ...state(1), failures: { a: { count: 0 } } })])(
     'counts as empty if it contains %j',
     async (content) => {
       await writeFile(path, content);
       expect(await new Ledger(path).read()).toBeNull();
     },
   );
+
+  test('is refused if a newer version has written it', async () => {
+    await writeFile(path, '{"version":2}');
+    await expect(new Ledger(path).read()).rejects.toThrow('was written by a newer version of Tagyard');
+  });
 
   test('counts as empty if it is missing, and can’t be written where its folder is missing', async () => {
     const ledger = new Ledger(join(home, 'folder', 'ledger.json'));

@@ -35,6 +35,16 @@ describe('the state file', () => {
     expect(errors).toEqual([]);
   });
 
+  test('of a newer version is refused, and stays as it is', async () => {
+    const state = file();
+    state.save(() => stateOf('a'));
+    await state.flush();
+    const newer = readFileSync(path, 'utf8').replace('"version":1', '"version":2');
+    writeFileSync(path, newer);
+    await expect(file().read()).rejects.toThrow(`${path} was written by a newer version of Tagyard`);
+    expect(readFileSync(path, 'utf8')).toBe(newer);
+  });
+
   test('makes few writes of many changes, and the last write has the last change', async () => {
     const state = file();
     let states = 0;
@@ -81,7 +91,7 @@ describe('the state file', () => {
 
   test.each([
     ['cut off', (text: string) => text.slice(0, text.length / 2)],
-    ['of another version', (text: string) => text.replace('"version":1', '"version":2')],
+    ['of an older version', (text: string) => text.replace('"version":1', '"version":0')],
     ['valid JSON of another shape', () => '[]'],
     ['empty', () => ''],
   ])('counts as lost where it is %s', async (_what, spoil) => {
