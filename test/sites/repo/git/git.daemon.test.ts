@@ -76,7 +76,7 @@ describe('git', () => {
   test('fails if it is killed while it pushes', async () => {
     const kills = join(directory, 'kills');
     const find =
-      'p=$PPID; while [ "$(cat /proc/$p/comm)" != git ]; do p=$(ps -o ppid= -p $p | tr -d " "); done';
+      'p=$PPID; while [ "$(cat /proc/$p/comm)" != git ]; do p=$(cut -d" " -f4 /proc/$p/stat); done';
     await writeFile(kills, `#!/bin/sh\n${find}; kill -KILL $p\n`, { mode: 0o755 });
     const blob = String(await git(directory, ['hash-object', '-w', '--stdin'], { input: 'text' })).trim();
     const push = ['push', `--receive-pack=${kills}`, `file://${directory}`, `${blob}:refs/tags/pushed`];
