@@ -3,8 +3,12 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { request } from 'undici';
 
-/** What remains of a site of an instance with the process driver: DNS, routes, KV, proxy files, processes. */
-export async function traces(home: string, site: string): Promise<Record<string, string[]>> {
+/** What remains of a site anywhere: DNS, routes, KV, proxy files, and containers of the instance's driver. */
+export async function traces(
+  home: string,
+  site: string,
+  driver: 'docker' | 'process' = 'process',
+): Promise<Record<string, string[]>> {
   const { cloudflareToken, ports, instance } = JSON.parse(readFileSync(join(home, 'instance.json'), 'utf8'));
   const cloudflare = async (path: string): Promise<Record<string, unknown>[]> => {
     const url = `http://127.0.0.1:${ports.cloudflare}/client/v4${path}`;
@@ -31,7 +35,7 @@ export async function traces(home: string, site: string): Promise<Record<string,
       .filter(({ name, metadata }) => ours(metadata) || String(name).startsWith(`${site}:`))
       .map(({ name }) => String(name)),
     proxy: liveProxyFiles(home).filter((name) => name.includes(site)),
-    containers: await containers(instance, site),
+    containers: await containers(`tagyard-${instance}-${site}-`, driver),
   };
 }
 
@@ -43,7 +47,9 @@ function liveProxyFiles(home: string): string[] {
   return readdirSync(join(prefix, folder), { recursive: true }).map(String);
 }
 
-async function containers(instance: string, site: string): Promise<string[]> {
-  const processes = await execa('ps', ['-eo', 'args']);
-  return processes.stdout.split('\n').filter((line) => line.includes(`tagyard-${instance}-${site}-`));
+async function containers(name: string, driver: 'docker' | 'process'): Promise<string[]> {
+  const { stdout } = await (driver === 'docker'
+    ? execa('docker', ['ps', '-a', '--format', '{{.Names}}'])
+    : execa('ps', ['-eo', 'args']));
+  return stdout.split('\n').filter((line) => line.includes(name));
 }

@@ -17,7 +17,7 @@ const CONFIG = Buffer.from(`id=GTM-FLOWSRV&env=3&auth=${AUTH}`).toString('base64
 const VISITOR = '203.0.113.7';
 
 /** The main job from start to end, with the drivers that `env` selects. */
-function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: string }): void {
+function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: 'docker' | 'process' }): void {
   const home = temporaryHome();
   let instance: Instance;
   let call: ReturnType<typeof api>;
@@ -280,7 +280,7 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
   });
 
   test('removes the site, restores it by a plain revert, removes it again, and nothing remains', async () => {
-    const { routes, ...present } = await traces(home.path, site);
+    const { routes, ...present } = await traces(home.path, site, drivers.containers);
     // One route serves all sites of a new instance.
     expect(routes).toEqual([]);
     for (const found of Object.values(present)) expect(found).not.toEqual([]);
@@ -296,7 +296,13 @@ function story(env: NodeJS.ProcessEnv, drivers: { proxy: string; containers: str
     const again = await call.provisioner('POST', '/deprovision?wait=60', { site });
     expect(again).toMatchObject({ status: 200, body: { operation: { status: 'succeeded' } } });
     await call.reaches(id, 'removed');
-    expect(await traces(home.path, site)).toEqual({ dns: [], routes: [], kv: [], proxy: [], containers: [] });
+    expect(await traces(home.path, site, drivers.containers)).toEqual({
+      dns: [],
+      routes: [],
+      kv: [],
+      proxy: [],
+      containers: [],
+    });
     await eventually(async () =>
       expect((await call.edge(edgeHost, 'GET', '/healthy')).status).toBeGreaterThanOrEqual(400),
     );
