@@ -1,11 +1,9 @@
 import { once } from 'node:events';
-import { createRequire, registerHooks } from 'node:module';
+import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
 import type { MiniflareOptions } from 'miniflare';
 import { KV_NAMESPACES, type KvNamespace } from '../plugins/document.ts';
-import { asAscii } from './ascii.ts';
 import {
   bundleAnalytics,
   bundleControl,
@@ -114,23 +112,10 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
 
 /**
  * Loads Miniflare only when it is needed, because an installation without the embedded edge lacks it. It is loaded by
- * `require`: `import` would keep its four megabytes of source twice, and parse them a second time for the names of its
- * exports. A few characters beyond ASCII would double the memory of the source, so they are escaped.
+ * `require`: `import` would keep its four megabytes of source twice.
  */
 function loadMiniflare() {
-  const require = createRequire(import.meta.url);
-  const { href } = pathToFileURL(require.resolve('miniflare'));
-  const hooks = registerHooks({
-    load(url, context, nextLoad) {
-      const loaded = nextLoad(url, context);
-      return url === href ? { ...loaded, source: asAscii(loaded.source) } : loaded;
-    },
-  });
-  try {
-    return require('miniflare') as typeof import('miniflare');
-  } finally {
-    hooks.deregister();
-  }
+  return createRequire(import.meta.url)('miniflare') as typeof import('miniflare');
 }
 
 /**

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -86,15 +85,6 @@ async function putSite(): Promise<void> {
 }
 
 describe('the embedded edge', () => {
-  test('holds the source of Miniflare in ASCII, which takes half the memory', () => {
-    const require = createRequire(import.meta.url);
-    const { Miniflare }: typeof import('miniflare') = require('miniflare');
-    const beyondAscii = /[^\0-\x7f]/;
-    expect(readFileSync(require.resolve('miniflare'), 'utf8')).toMatch(beyondAscii);
-    expect(Miniflare.toString()).toMatch(/\\u[0-9a-f]{4}/);
-    expect(Miniflare.toString()).not.toMatch(beyondAscii);
-  });
-
   test('serves the hostnames that routes match, from the stores that its host writes', async () => {
     await putSite();
     expect(await send('/g/collect')).toBe(530);
