@@ -1,11 +1,15 @@
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
-import { setTimeout as wait } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { z } from 'zod';
+import { backoffMs } from '../../base/backoff.ts';
+import { type Clock, systemClock } from '../../base/clock.ts';
 
-/** Milliseconds between attempts to reach an engine that is down. */
-const RECONNECT_MS = 5_000;
+/**
+ * The pauses between attempts to reach an engine that is down. An attempt costs one call of a local socket, and the
+ * containers of all sites may be down until the next pass.
+ */
+const RETRIES = { firstMs: 200, longestMs: 2_000 };
 
 const event = z.object({ Actor: z.object({ Attributes: z.object({ name: z.string() }) }) });
 
@@ -17,12 +21,15 @@ export async function* dockerEvents(
   docker: Docker,
   filters: Readonly<Record<string, readonly string[]>>,
   signal: AbortSignal,
+  clock: Pick<Clock, 'sleep'> = systemClock,
 ): AsyncGenerator<string> {
-  for (let connected = false; !signal.aborted; ) {
+  let connected = false;
+  for (let failures = 1; !signal.aborted; failures += 1) {
     try {
       const stream = await docker.getEvents({ filters: JSON.stringify(filters), abortSignal: signal });
       if (connected) yield '';
       connected = true;
+      failures = 1;
       for await (const line of createInterface({ input: new Readable().wrap(stream) })) {
         const read = event.safeParse(parseJson(line));
         if (read.success) yield read.data.Actor.Attributes.name;
@@ -30,7 +37,7 @@ export async function* dockerEvents(
     } catch {
       // The next observation reports an engine that is down. Here the loop only waits for it.
     }
-    await wait(RECONNECT_MS, undefined, { signal }).catch(() => undefined);
+    await clock.sleep(backoffMs(failures, Math.random, RETRIES), { signal });
   }
 }
 
