@@ -1,5 +1,8 @@
 import { join } from 'node:path';
+import { backoffMs } from '../base/backoff.ts';
+import { systemClock } from '../base/clock.ts';
 import { listenAt } from '../base/held-port.ts';
+import { warner } from '../base/log.ts';
 import { VerificationClient } from '../edge/verification/client.ts';
 import { testRecipient } from '../sites/manifest/secrets.ts';
 import { openSitesRepo } from '../sites/repo/sites-repo.ts';
@@ -11,6 +14,7 @@ import type { LoginSettings } from './context/context.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
 import type { ConnectedDatabase } from './db/connected.ts';
 import type { Database } from './db/database.ts';
+import { DatabaseUnavailableError } from './db/unavailable.ts';
 import { type Environment, readEnvironment } from './env.ts';
 import { createAuthenticator } from './http/auth.ts';
 import { prepare } from './prepare.ts';
@@ -19,6 +23,8 @@ import { MOST_MEMBERS } from './tenants/tenant-file.ts';
 
 /** A stop waits this long for running requests and steps. */
 const STOP_MS = 10_000;
+/** The pauses between attempts to reach the database at the start. */
+const DATABASE_RETRIES = { firstMs: 500, longestMs: 10_000 };
 /** The most event streams, and the most exports of requests, that one subject may have open in one process. */
 const STREAMS_PER_SUBJECT = 100;
 
@@ -28,9 +34,34 @@ async function connect(env: Environment): Promise<ConnectedDatabase> {
   const db =
     url === undefined ? connectEmbedded(join(env.STATE_DIR, 'pglite')) : connectPostgres(url, onIdleError);
   const owner = url === undefined || privileged === undefined ? db : connectPostgres(privileged, onIdleError);
-  await prepare(db, owner, { host: env.HOST_NAME, ports: env.PORT_POOL });
+  await whenAvailable(() => prepare(db, owner, { host: env.HOST_NAME, ports: env.PORT_POOL }));
   if (owner !== db) await owner.destroy();
   return db;
+}
+
+/**
+ * Repeats the work while the database can't be reached, so that this process may start before it. Throws what only a
+ * person can change, such as a wrong password.
+ */
+async function whenAvailable(work: () => Promise<void>): Promise<void> {
+  const warn = warner((reason) => process.stderr.write(`management: waits for the database: ${reason}\n`));
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      const reason = causeOf(error);
+      if (!(reason instanceof DatabaseUnavailableError) || reason.isFinal) throw error;
+      warn(reason);
+      await systemClock.sleep(backoffMs(failures, Math.random, DATABASE_RETRIES));
+    }
+  }
+}
+
+/** The first of an error's causes. */
+function causeOf(error: unknown): unknown {
+  return error instanceof Error && !(error instanceof DatabaseUnavailableError) && error.cause !== undefined
+    ? causeOf(error.cause)
+    : error;
 }
 
 function verifierOf({ VERIFICATION_WORKER_URL: url, VERIFICATION_SECRET: secret }: Environment) {
@@ -152,6 +183,11 @@ async function main(): Promise<void> {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new Error(`AGE_RECIPIENT: ${reason}`);
   });
+  // What waits for the database has begun nothing. The handlers are there already, because the first process of a
+  // container gets no signal without one.
+  let stop = async (): Promise<void> => process.exit(0);
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop().catch(fail));
+  process.on('disconnect', () => stop().catch(fail));
   const db = await connect(env);
   const { app, follow } = await build(env, db);
   const stopping = new AbortController();
@@ -159,7 +195,7 @@ async function main(): Promise<void> {
   const url = await listenAt(app, at, 'MANAGEMENT_PORT');
   const following = follow(stopping.signal);
 
-  const stop = async () => {
+  stop = async () => {
     if (stopping.signal.aborted) return;
     stopping.abort();
     setTimeout(() => process.exit(1), STOP_MS).unref();
@@ -168,8 +204,6 @@ async function main(): Promise<void> {
     await db.destroy();
     if (process.connected) process.disconnect();
   };
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop().catch(fail));
-  process.on('disconnect', () => stop().catch(fail));
   following.catch(fail);
   process.send?.({ type: 'ready', url });
 }

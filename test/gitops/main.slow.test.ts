@@ -7,12 +7,14 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { shownSiteSchema } from '../../gitops/report/report.ts';
@@ -238,6 +240,34 @@ describe('the provisioner’s own process', () => {
     }, DEADLINE);
     const kept = () => readdirSync(join(dir, 'state', 'tls-served'));
     await eventually(() => expect(kept()).toHaveLength(1), DEADLINE);
+  });
+
+  test('starts while git and Docker are away, and makes its passes once git is back', async () => {
+    const bare = join(dir, 'sites.git');
+    renameSync(bare, `${bare}.away`);
+    const { child } = start({
+      ...{ SITES_REPO: pathToFileURL(bare).href, SITES_POLL_SECONDS: '0.2' },
+      ...{ CONTAINERS_DRIVER: 'docker', DOCKER_HOST: `unix://${dir}/docker.sock`, CONTAINER_FIREWALL: 'off' },
+    });
+    const [message] = await once(child, 'message');
+    const readiness = async () => {
+      const answer = await fetch(`${message.url}/readyz`, { headers: { 'x-secret': 'new-secret' } });
+      return await answer.json();
+    };
+    expect(await readiness()).toMatchObject({ revision: null });
+    renameSync(`${bare}.away`, bare);
+    const repo = await openSitesRepo({ url: bare, cacheDir: dir });
+    const made = await repo.commit({
+      site: 'acme',
+      edit: () => formatManifest(manifestInput('acme', 0, { host: 'tag-9' })),
+      subject: 'By hand',
+      author: { name: 'Op', email: 'op@example.test' },
+      trailers: {},
+    });
+    await eventually(
+      async () => expect(await readiness()).toMatchObject({ revision: made.revision }),
+      DEADLINE,
+    );
   });
 
   test('takes its port before it starts nginx, and says who has it', async () => {

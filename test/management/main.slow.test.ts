@@ -131,11 +131,6 @@ test.each<[string, () => NodeJS.ProcessEnv, RegExp]>([
     () => ({ SITES_REPO: join(dir, 'nowhere') }),
     /neither a bare git repository.*\n$/,
   ],
-  [
-    'the database is unreachable',
-    () => ({ DATABASE_URL: 'postgres://x@127.0.0.1:9/x' }),
-    /^management: .*database.*\n$/,
-  ],
 ])('management exits with a message of one line if %s', async (_what, extra, line) => {
   const { code, errors } = await start(extra()).exited;
   expect(code).toBe(1);

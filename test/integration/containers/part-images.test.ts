@@ -117,13 +117,25 @@ describeWith(['docker', 'nginx'], 'the images of the parts', () => {
   );
 
   test.each([
-    ['management', /management: .*(127\.0\.0\.1:9|ECONNREFUSED)/],
     ['provisioner', /provisioner: .*AGE_IDENTITY_FILE/s],
     ['gateway', /gateway: .*KUBECONFIG/s],
   ] as const)('%s ends soon after its start, and its log says what it lacks', async (target, reason) => {
     await start(target);
     await eventually(async () => expect((await inspect()).State.Status).toBe('exited'), TIMEOUT);
     expect(await docker('logs', NAME)).toMatch(reason);
+  });
+
+  test('management waits for its database, says so in its log, and ends on SIGTERM meanwhile', async () => {
+    await start('management');
+    await eventually(
+      async () =>
+        expect(await docker('logs', NAME)).toMatch(/management: waits for the database: .*127\.0\.0\.1:9/),
+      TIMEOUT,
+    );
+    expect((await inspect()).State.Status).toBe('running');
+    await docker('stop', '--time', '60', NAME);
+    // 137 would mean that the engine had to kill it.
+    expect((await inspect()).State.ExitCode).toBe(0);
   });
 
   test('the published base is named by a digest', () => {

@@ -1,11 +1,14 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { identityToRecipient } from 'age-encryption';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectPostgres } from '../../../management/db/connect.ts';
 import { migrate } from '../../../management/db/migrate.ts';
+import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { describeWith, testWith } from '../../support/components.ts';
 import { eventually } from '../../support/eventually.ts';
 import { AUDIENCE, ISSUER } from '../../support/management/issuer.ts';
@@ -384,6 +387,58 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     const names = await connections[0]?.introspection.getTables();
     expect(names?.map(({ name }) => name)).toEqual(expect.arrayContaining(['containers', 'port_pool']));
     await Promise.all(connections.map((db) => db.destroy()));
+  });
+
+  test('a process that starts while the database is away waits for it, unless a person must act', async () => {
+    const { owner, api } = await postgresql.database();
+    const dir = await mkdtemp(join(tmpdir(), 'tagyard-waits-'));
+    await initSitesRepo(join(dir, 'sites.git'));
+    const recipient = await identityToRecipient(await generateIdentity());
+    const children: ChildProcess[] = [];
+    const start = (urls: { DATABASE_URL: string; PORT_POOL_DATABASE_URL?: string }) => {
+      const child = fork(new URL('../../../management/main.ts', import.meta.url), {
+        silent: true,
+        env: {
+          ...{ PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE },
+          ...{ MANAGEMENT_PORT: '0', STATE_DIR: join(dir, 'state'), SITES_REPO: join(dir, 'sites.git') },
+          ...{ INFRA_PROVISIONER_URL: 'http://127.0.0.1:9', INFRA_SECRET: 'infra-s3cret' },
+          ...{ AUTH_JWKS_URL: 'http://127.0.0.1:9/', AUTH_ISSUER: ISSUER, AUTH_AUDIENCE: AUDIENCE },
+          AGE_RECIPIENT: recipient,
+          ...{ EDGE_DOMAIN: 'edge.example.net', ORIGIN_DOMAIN: 'origin.example.net' },
+          TAG_SERVER_IMAGE: `sha256:${'a'.repeat(64)}`,
+          ...urls,
+        },
+      });
+      children.push(child);
+      const said = { errors: '' };
+      child.stdout?.resume();
+      child.stderr?.on('data', (chunk) => {
+        said.errors += String(chunk);
+      });
+      return { child, said };
+    };
+    try {
+      const urls = { DATABASE_URL: api, PORT_POOL_DATABASE_URL: owner };
+      let waiting = start(urls);
+      await once(waiting.child, 'message');
+      waiting.child.kill('SIGKILL');
+      await postgresql.without(async () => {
+        waiting = start(urls);
+        await eventually(() =>
+          expect(waiting.said.errors).toMatch(/^management: waits for the database: .*ECONNREFUSED.*\n$/),
+        );
+      });
+      const [message] = await once(waiting.child, 'message');
+      expect(message).toMatchObject({ type: 'ready' });
+      expect(waiting.said.errors).toMatch(/^(?:management: waits for the database: .*\n)+$/);
+
+      const nowhere = start({ DATABASE_URL: `${owner}_nowhere` });
+      expect(await once(nowhere.child, 'exit')).toEqual([1, null]);
+      expect(nowhere.said.errors).toMatch(/^management: .*database "suite_\d+_nowhere" does not exist\n$/);
+    } finally {
+      for (const child of children) child.kill('SIGKILL');
+      await rm(dir, { recursive: true });
+    }
   });
 
   test('finishes a creation after its process was killed in the middle and started again', async () => {
