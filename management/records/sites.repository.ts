@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import type { Database } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
@@ -82,4 +83,15 @@ export async function rememberBlob(
   at: { readonly revision: string; readonly blob: string | null },
 ): Promise<void> {
   await db.updateTable('sites').set(at).where('site_id', '=', site).execute();
+}
+
+/** Another text if another version of any file of sites, clients or organisations is projected, or of others. */
+export async function projectedDigest(db: Database): Promise<string> {
+  const { rows } = await sql<{ digest: string }>`
+    select concat_ws(' ', count(*), sum(hashtextextended(concat_ws(' ', id, blob), 0))) as digest from (
+      select site_id as id, blob from sites
+      union all select id::text, blob from clients
+      union all select id::text, blob from organisations
+    ) as files`.execute(db);
+  return rows[0]?.digest ?? '';
 }

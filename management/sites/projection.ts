@@ -11,7 +11,7 @@ import { withoutSecrets } from '../db/manifest-view.ts';
 import { hasOverdueClaims, settleOverdueClaims } from '../records/claims.repository.ts';
 import { insertContainer, isAnyObstructed, setObstacle } from '../records/containers.repository.ts';
 import type { Cause } from '../records/events.repository.ts';
-import { recordedSites, rememberBlob } from '../records/sites.repository.ts';
+import { projectedDigest, recordedSites, rememberBlob } from '../records/sites.repository.ts';
 import {
   decideProjection,
   describeRefusal,
@@ -34,6 +34,8 @@ const MAX_PASSES = 5;
 /** Projects the clients and organisations, which sites belong to. Never throws. */
 interface Tenants {
   run(revision: string | null): Promise<void>;
+  /** The next run compares all of them again. */
+  forget(): void;
 }
 
 /** What a pass could not project. */
@@ -61,6 +63,11 @@ export class Projection {
   readonly #absences: KnownAbsences;
   /** The number of retries that have failed since the last complete run. */
   #failedRetries = 0;
+  /**
+   * The digest that the last run began with. Later, another one is due to that run, to another process or to an older
+   * copy of the database; the next run finds out. The digest at a run's end says nothing: a copy may have come during it.
+   */
+  #found: string | null = null;
   /** The time of the next retry by `clock.now()`; `null`: the last pass was complete. */
   #retryAt: number | null = null;
 
@@ -102,7 +109,8 @@ export class Projection {
 
   /**
    * Obstacles and causes of failures can disappear without a commit, for example when the host reports that another
-   * site is gone. So this checks regularly whether another run is due.
+   * site is gone. And the database can be replaced by an older copy of it. So this checks regularly whether another run
+   * is due.
    */
   async #retry(signal: AbortSignal): Promise<void> {
     const { db, clock, log } = this.#context;
@@ -112,7 +120,13 @@ export class Projection {
         // Only retries lengthen the pause: commits and requests, however many, must not delay the next retry.
         if (isDueAgain) this.#failedRetries += 1;
         if (isDueAgain) this.#retryAt = null;
-        if (isDueAgain || (await isAnyObstructed(db)) || (await hasOverdueClaims(db))) await this.run();
+        if (
+          isDueAgain ||
+          this.#found !== (await projectedDigest(db)) ||
+          (await isAnyObstructed(db)) ||
+          (await hasOverdueClaims(db))
+        )
+          await this.run();
       } catch (err) {
         log.error({ err }, 'a retry of the projection failed');
       }
@@ -120,8 +134,11 @@ export class Projection {
   }
 
   async #runPasses(): Promise<ReadonlySet<string>> {
-    const { clock } = this.#context;
+    const { db, clock } = this.#context;
     try {
+      const found = await projectedDigest(db);
+      if (found !== this.#found) this.#tenants.forget();
+      this.#found = found;
       let outcome = await this.#pass();
       for (let pass = 1; outcome.isOutdated && pass < MAX_PASSES; pass += 1) outcome = await this.#pass();
       if (outcome.failed.size > 0) this.#scheduleRetry();

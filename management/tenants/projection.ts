@@ -36,6 +36,11 @@ export class TenantProjection {
     }
   }
 
+  /** The next run compares all of them again: the database may be another one. */
+  forget(): void {
+    this.#projected = null;
+  }
+
   async #run(revision: string | null): Promise<void> {
     const { db, repo } = this.#parts;
     const projected = await projectedBlobs(db);

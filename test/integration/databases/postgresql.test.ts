@@ -364,6 +364,35 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
     }
   });
 
+  test('projects git again into an older copy of the database that replaces it', async () => {
+    const { urls, db, owner } = await postgresql.connections(() => undefined);
+    const world = await World.open({ db, owner });
+    const shown = async (path: string) => (await world.call('GET', path, { as: 'owner' })).body;
+    const create = async (client: string, domain: string) => {
+      const body = creation(client, domain, { name: domain });
+      const { id } = (await world.call('POST', '/server-containers', { as: 'owner', body })).body;
+      await eventually(async () =>
+        expect(await shown(`/server-containers/${id}`)).toMatchObject({ status: 'active' }),
+      );
+      return id;
+    };
+    try {
+      const kept = await create(await world.client(), 'kept.example');
+      const copy = await postgresql.backUp(urls);
+      await world.call('PATCH', `/server-containers/${kept}`, { as: 'owner', body: { name: 'Renamed' } });
+      const client = await world.client('Later');
+      const later = await create(client, 'later.example');
+      await postgresql.restore(urls, copy);
+      await eventually(async () => {
+        expect(await shown(`/clients/${client}`)).toMatchObject({ name: 'Later' });
+        expect(await shown(`/server-containers/${kept}`)).toMatchObject({ name: 'Renamed' });
+        expect(await shown(`/server-containers/${later}`)).toMatchObject({ status: 'active' });
+      });
+    } finally {
+      await world.close();
+    }
+  });
+
   test('survives a connection that breaks in the middle of a transaction', async () => {
     const { db, owner } = await postgresql.connections(() => undefined);
     try {

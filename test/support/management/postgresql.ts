@@ -103,6 +103,20 @@ export class PostgresqlFixture {
     }
   }
 
+  /** A copy of a database, as pg_dump makes it. */
+  async backUp({ owner }: Pick<DatabaseUrls, 'owner'>): Promise<string> {
+    const file = join(this.#dir, `${new URL(owner).pathname.slice(1)}.sql`);
+    await run(join(POSTGRESQL_BIN ?? '', 'pg_dump'), ['--clean', '--if-exists', `--file=${file}`, owner]);
+    return file;
+  }
+
+  /** Puts a copy in place of what the database has now, under its open connections. */
+  async restore({ owner }: Pick<DatabaseUrls, 'owner'>, copy: string): Promise<void> {
+    const options = ['--quiet', '--single-transaction', '--set=ON_ERROR_STOP=1', `--file=${copy}`];
+    // A transaction of a connection may use the tables in another order, so that the server ends one of both.
+    await eventually(() => run(join(POSTGRESQL_BIN ?? '', 'psql'), [...options, owner]));
+  }
+
   /** Connections to a new, migrated database for a `World`, of the API's role and of the privileged one. */
   async connections(
     onIdleError: (error: Error) => void = raise,
