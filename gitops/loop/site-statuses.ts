@@ -1,9 +1,10 @@
 import { counted } from '../../base/text.ts';
 import { identifiedPlaces } from '../../sites/manifest/consent.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import type { DesiredSite } from '../desired/desired-state.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
-import { meaningOf, type Reason, type SiteStatus } from '../report/report.ts';
+import { meaningOf, type Reason, type SiteStatus, toldOf } from '../report/report.ts';
 import {
   conditionAfterRun,
   initialStatus,
@@ -75,6 +76,7 @@ export class SiteStatuses {
       ...(isRemoval ? {} : { withdrawnAt: undefined }),
       desired: plan.desired.revision,
       attempted: plan.desired.revision,
+      refusal: refusedBy(desired),
       ready: false,
       reason: isRemoval ? 'Removing' : 'Progressing',
       message: counted(changes, 'change'),
@@ -118,6 +120,7 @@ export class SiteStatuses {
       applied: applied ? revision : before.applied,
       suspended: manifest === null ? before.suspended : manifest?.suspend === true || undefined,
       servingOff: manifest === null ? before.servingOff : manifest?.serving === false || undefined,
+      refusal: refusedBy(plan.desired.sites.get(site)),
       identifies: manifest === null ? before.identifies : identifiedBy(manifest),
       health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
       resources: resourceStatuses(plan, site, outcome, { nextRetry, before: before.resources }),
@@ -153,6 +156,11 @@ function unhealthy(status: SiteStatus, fault: string): SiteStatus {
   if (KEPT.includes(reason)) return { ...status, message: `${message}; ${fault}`, health: 'degraded' };
   const besides = reason === 'Ready' || reason === 'Progressing' ? '' : `; ${reason}: ${message}`;
   return { ...status, ready: false, reason: 'Unhealthy', message: `${fault}${besides}`, health: 'degraded' };
+}
+
+function refusedBy(desired: DesiredSite | undefined): string | undefined {
+  const { stalled = null } = desired ?? {};
+  return stalled === null ? undefined : toldOf(stalled.reason, stalled.message);
 }
 
 function identifiedBy(manifest: LoadedManifest | undefined): string | undefined {

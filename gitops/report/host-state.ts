@@ -1,4 +1,4 @@
-import { meaningOf, type ShownSite } from './report.ts';
+import { meaningOf, refusalOf, type ShownSite, toldOf } from './report.ts';
 import { faultsIn } from './site-condition.ts';
 import { type SiteState, siteState } from './site-state.ts';
 
@@ -6,7 +6,8 @@ import { type SiteState, siteState } from './site-state.ts';
 export function hostState(site: Omit<ShownSite, 'resources' | 'state'>): SiteState {
   const { reason, message, applied, health, suspended, servingOff, conditions = [] } = site;
   const meaning = meaningOf(reason);
-  const told = `${reason}${message === '' ? '' : `: ${message}`}`;
+  const told = toldOf(reason, message);
+  const refusal = meaning === 'gone' ? null : refusalOf(site);
   const [fault] = faultsIn(conditions);
   const isUp = applied !== null && meaning !== 'gone';
   const isFailing = meaning === 'trouble' || (meaning === 'well' && health === 'degraded');
@@ -19,7 +20,7 @@ export function hostState(site: Omit<ShownSite, 'resources' | 'state'>): SiteSta
         : isUp && isFailing
           ? { of: 'host', detail: meaning === 'trouble' ? told : null }
           : null,
-    refusal: isUp && meaning === 'refused' ? { of: 'manifest', detail: told } : null,
+    refusal: refusal === null ? null : { of: 'manifest', detail: refusal },
     setup: applied === null && meaning !== 'gone' ? { detail: told } : null,
     unserved: [],
     pause: suspended === true ? { detail: meaning === 'suspended' ? message : null } : null,

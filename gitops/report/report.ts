@@ -78,6 +78,24 @@ export function meaningOf(reason: string): (typeof MEANINGS)[Reason] {
   return Object.hasOwn(MEANINGS, reason) ? MEANINGS[reason as Reason] : 'trouble'; // it is one of its keys
 }
 
+/** Why the newest manifest isn't used; `null`: it is. An older host says it by the reason alone. */
+export function refusalOf({
+  reason,
+  message,
+  refusal,
+}: {
+  readonly reason: string;
+  readonly message: string;
+  readonly refusal?: string | undefined;
+}): string | null {
+  return refusal ?? (meaningOf(reason) === 'refused' ? toldOf(reason, message) : null);
+}
+
+/** A reason with its message, for people. */
+export function toldOf(reason: string, message: string): string {
+  return message === '' ? reason : `${reason}: ${message}`;
+}
+
 /** Reasons that lie with the host, its targets or an operator: the manifest itself is not at fault. */
 export const HOST_FAULTS: readonly Reason[] = [
   'ObserveFailed',
@@ -159,6 +177,8 @@ export const siteStatusSchema = z.object({
   reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]), // Object.keys forgets the key type
   message: z.string(),
   health: z.enum(['healthy', 'degraded', 'unknown']),
+  /** Why the newest manifest isn't used, whatever else the reason says. Missing: it is used. */
+  refusal: z.string().optional(),
   /** The manifest says `suspend`: nothing is changed, and drift isn't repaired. */
   suspended: z.literal(true).optional(),
   /** The manifest says `serving: false`: the edge answers nothing of the site. */

@@ -88,9 +88,10 @@ const WORDS: Readonly<Record<SiteStateName, (facts: SiteFacts) => Words | null>>
     const { of, detail, remedy } = fault;
     return { ...FAULTS[of], ...(remedy === undefined ? {} : { remedy }), detail };
   },
-  change_refused({ refusal, removal }) {
+  change_refused({ refusal, removal, setup }) {
     if (refusal === null || removal !== null) return null;
-    return { ...REFUSALS[refusal.of], detail: refusal.detail };
+    const { of, detail } = refusal;
+    return { ...REFUSALS[of === 'manifest' && setup !== null ? 'first' : of], detail };
   },
   setting_up({ setup, removal }) {
     if (setup === null || removal !== null) return null;
@@ -139,6 +140,10 @@ const FAULTS = {
 } as const;
 
 const REFUSALS = {
+  first: {
+    sentence: 'Its manifest in git is refused, and it hasn’t been served yet.',
+    remedy: 'Correct the site’s file in git.',
+  },
   manifest: {
     sentence: 'The newest manifest in git is refused; the last good one is in force.',
     remedy: 'Correct the site’s file in git, or revert the commit that broke it: tagyard revert <site>.',

@@ -38,6 +38,7 @@ const site = z.object({
   reason: text,
   message: text.default(''),
   health: z.enum(HEALTHS).default('unknown'),
+  refusal: text.optional(),
   conditions: z.array(z.object({ condition: z.string(), message: text })).default([]),
 });
 const certificate = z.object({

@@ -43,6 +43,8 @@ interface Containers {
   /** What the host reports besides health. */
   host_reason: Generated<HostReason | null>;
   host_detail: Generated<string | null>;
+  /** Why the host refuses the newest manifest, whatever else it reports; `null`: it doesn't. */
+  host_refusal: Generated<string | null>;
   manifest: Json<ManifestView>;
   revision: string | null;
   /** What the resolvers answered for its custom domains when they were asked last. */

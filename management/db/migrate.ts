@@ -32,6 +32,7 @@ import * as leaversAndRefusals from './migrations/0017-0032/0028_leavers_and_ref
 import * as installationKey from './migrations/0017-0032/0029_installation_key.ts';
 import * as placeHolds from './migrations/0017-0032/0030_place_holds.ts';
 import * as unicodeNames from './migrations/0017-0032/0031_unicode_names.ts';
+import * as hostRefusals from './migrations/0017-0032/0032_host_refusals.ts';
 
 /** In order. A released migration never changes. */
 export const MIGRATIONS = {
@@ -66,6 +67,7 @@ export const MIGRATIONS = {
   '0029_installation_key': installationKey,
   '0030_place_holds': placeHolds,
   '0031_unicode_names': unicodeNames,
+  '0032_host_refusals': hostRefusals,
 };
 
 /** Brings the schema to the newest version, or to `last`. A lock in the database serialises concurrent processes. */

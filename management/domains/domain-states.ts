@@ -148,7 +148,7 @@ export class DomainStates {
   }
 }
 
-/** Sites of which nothing is served, whatever a domain of it lacks. */
+/** If one of them holds, nothing of the site is served, whatever a domain of it lacks. */
 const UNSERVED = ['removed', 'off', 'setting_up'] as const;
 
 /** A pending domain has a state of its own, so that it hides nothing of its site. */
@@ -157,7 +157,7 @@ function domainState(
   domain: string,
   { dns, tls }: Pick<CustomDomainView, 'dns' | 'tls'>,
 ): CustomDomainView['state'] {
-  const ofSite = UNSERVED.find((name) => name === state.name);
+  const ofSite = UNSERVED.find((name) => name === state.name || state.also.includes(name));
   if (ofSite !== undefined) return { name: ofSite, sentence: state.sentence, remedy: state.remedy };
   if (!isProven(manifest, domain)) {
     return {

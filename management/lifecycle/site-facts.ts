@@ -32,6 +32,7 @@ export interface StateBasis {
   readonly health: Health;
   readonly host_reason: HostReason | null;
   readonly host_detail: string | null;
+  readonly host_refusal: string | null;
   readonly dns: DnsFacts;
   readonly manifest: Pick<
     Manifest,
@@ -52,7 +53,7 @@ function isInDns(dns: DnsFacts, domain: string): boolean {
 }
 
 function factsOf(known: StateBasis): SiteFacts {
-  const { status, status_reason, status_detail, host_reason, host_detail, manifest } = known;
+  const { status, status_reason, status_detail, host_reason, host_detail, host_refusal, manifest } = known;
   const isLive = LIVE.includes(status);
   const isUp = isLive && status !== 'provisioning';
   return {
@@ -61,8 +62,8 @@ function factsOf(known: StateBasis): SiteFacts {
     fault: faultOf(known, isUp),
     refusal: isProjectionReason(status_reason)
       ? { of: status_reason === 'invalid_manifest' ? 'manifest' : 'claim', detail: status_detail }
-      : isUp && host_reason === 'host_refused'
-        ? { of: 'manifest', detail: host_detail }
+      : isLive && host_refusal !== null
+        ? { of: 'manifest', detail: host_refusal }
         : null,
     setup: status === 'provisioning' ? { detail: status_detail ?? host_detail } : null,
     unserved: isUp ? unservedDomains(known) : [],

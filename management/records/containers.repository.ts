@@ -31,6 +31,7 @@ const COLUMNS = [
   'containers.health',
   'containers.host_reason',
   'containers.host_detail',
+  'containers.host_refusal',
   'containers.dns',
   'containers.first_visit_at',
   'containers.state',
@@ -143,6 +144,7 @@ const UNKNOWN = {
   health: 'unknown',
   host_reason: null,
   host_detail: null,
+  host_refusal: null,
   dns: {},
 } as const satisfies Partial<StateBasis>;
 
@@ -221,8 +223,8 @@ export async function moveContainer(
     if (!canMove(row.status, to)) return false;
     const detail = text === null ? null : await withoutForeignNames(trx, id, text);
     // What the host reported of the site before its removal says nothing about the restored one.
-    const host =
-      to === 'provisioning' ? { health: 'unknown' as const, host_reason: null, host_detail: null } : {};
+    const { health, host_reason, host_detail, host_refusal } = UNKNOWN;
+    const host = to === 'provisioning' ? { health, host_reason, host_detail, host_refusal } : {};
     await changeFacts(
       trx,
       row,
@@ -268,23 +270,26 @@ export async function setDetail(
   });
 }
 
-/** What the host reports besides health. */
-export interface HostObstacle {
-  readonly reason: HostReason;
-  readonly detail: string;
+/** What the host reports of a site. */
+export interface HostVerdict {
+  readonly health: Health;
+  /** What keeps the host from applying or repairing what git says; `null`: nothing. */
+  readonly obstacle: { readonly reason: HostReason; readonly detail: string } | null;
+  /** Why it refuses the newest manifest, also behind another obstacle; `null`: it doesn't. */
+  readonly refusal: string | null;
 }
 
 /** Records what the host reports. */
 export async function setHealth(
   trx: Database,
   row: ContainerRow,
-  { health, obstacle }: { readonly health: Health; readonly obstacle: HostObstacle | null },
+  { health, obstacle, refusal }: HostVerdict,
 ): Promise<void> {
   const { reason, detail } = obstacle ?? { reason: null, detail: null };
   await changeFacts(
     trx,
     row,
-    { health, host_reason: reason, host_detail: detail },
+    { health, host_reason: reason, host_detail: detail, host_refusal: refusal },
     { events: [{ ...event(row.id, 'host', row.status, NO_CAUSE), reason, detail }] },
   );
 }

@@ -1,55 +1,56 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
-import { meaningOf } from '../../gitops/report/report.ts';
+import { meaningOf, refusalOf } from '../../gitops/report/report.ts';
 import { faultsIn } from '../../gitops/report/site-condition.ts';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { hostDetail } from '../lifecycle/host-detail.ts';
-import { type Health, LIVE } from '../lifecycle/status.ts';
+import { LIVE } from '../lifecycle/status.ts';
 import {
   type ContainerRow,
-  type HostObstacle,
+  type HostVerdict,
   lockContainer,
   setHealth,
 } from '../records/containers.repository.ts';
 import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 
-interface HealthVerdict {
-  readonly health: Health;
-  /** What keeps the host from applying or repairing what git says; `null`: nothing. */
-  readonly obstacle: HostObstacle | null;
-}
-
 /** A container's health by its site's status on the host; `null`: the status says nothing about it. */
-export function judgeHealth({ reason, message, health, conditions }: ProvisionerSite): HealthVerdict | null {
+export function judgeHealth(status: ProvisionerSite): HostVerdict | null {
+  const { reason, message, health, conditions } = status;
+  const refusal = refusalOf(status);
   const meaning = meaningOf(reason);
   if (meaning === 'changing' || meaning === 'gone') return null;
   const faults = faultsIn(conditions);
   if (faults.length > 0) {
     const detail = faults.map((fault) => hostDetail(fault.condition, fault.message)).join('; ');
-    return { health: 'degraded', obstacle: { reason: 'host_trouble', detail } };
+    return { health: 'degraded', obstacle: { reason: 'host_trouble', detail }, refusal };
   }
   const detail = hostDetail(reason, message);
   switch (meaning) {
     case 'well':
-      return { health: health === 'degraded' ? 'degraded' : 'healthy', obstacle: null };
+      return { health: health === 'degraded' ? 'degraded' : 'healthy', obstacle: null, refusal };
     // It isn't ready, because changes wait: that is as it was asked for.
     case 'suspended':
-      return { health: 'healthy', obstacle: { reason: 'suspended', detail: message } };
+      return { health: 'healthy', obstacle: { reason: 'suspended', detail: message }, refusal };
     case 'refused':
-      return { health: 'healthy', obstacle: { reason: 'host_refused', detail } };
+      return { health: 'healthy', obstacle: { reason: 'host_refused', detail }, refusal };
     case 'trouble':
-      return { health: 'degraded', obstacle: { reason: 'host_trouble', detail } };
+      return { health: 'degraded', obstacle: { reason: 'host_trouble', detail }, refusal };
   }
 }
 
 /** Whether a verdict differs from what is known of a container. */
 export function isHealthChange(
-  row: Pick<ContainerRow, 'health' | 'host_reason' | 'host_detail'>,
-  { health, obstacle }: HealthVerdict,
+  row: Pick<ContainerRow, 'health' | 'host_reason' | 'host_detail' | 'host_refusal'>,
+  { health, obstacle, refusal }: HostVerdict,
 ): boolean {
   const { reason, detail } = obstacle ?? { reason: null, detail: null };
-  return health !== row.health || row.host_reason !== reason || row.host_detail !== detail;
+  return (
+    health !== row.health ||
+    row.host_reason !== reason ||
+    row.host_detail !== detail ||
+    row.host_refusal !== refusal
+  );
 }
 
 type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>;
@@ -61,10 +62,10 @@ type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>
 export class HostWatch {
   readonly #context: Watched;
   /**
-   * The provisioner's last detail of each container, and its redacted text for the client. Cached, because a redaction
-   * reads much of the database.
+   * The provisioner's last texts of each container, and the redacted text of each for the client. Cached, because a
+   * redaction reads much of the database.
    */
-  readonly #redacted = new Map<string, { readonly detail: string; readonly shown: string }>();
+  readonly #redacted = new Map<string, ReadonlyMap<string, string>>();
 
   constructor(context: Watched) {
     this.#context = context;
@@ -94,7 +95,7 @@ export class HostWatch {
     const bySite = new Map(report.sites.map((status) => [status.site, status]));
     const rows = await db
       .selectFrom('containers')
-      .select(['id', 'site_id', 'health', 'host_reason', 'host_detail'])
+      .select(['id', 'site_id', 'health', 'host_reason', 'host_detail', 'host_refusal'])
       .where('status', 'in', LIVE)
       .where(sql<string>`manifest->>'host'`, '=', settings.host)
       .execute();
@@ -110,17 +111,24 @@ export class HostWatch {
   }
 
   /** The verdict without names of other clients' sites. */
-  async #redact(id: string, { health, obstacle }: HealthVerdict): Promise<HealthVerdict> {
-    if (obstacle === null) return { health, obstacle };
-    const { detail } = obstacle;
+  async #redact(id: string, { health, obstacle, refusal }: HostVerdict): Promise<HostVerdict> {
     const known = this.#redacted.get(id);
-    const shown =
-      known?.detail === detail ? known.shown : await withoutForeignNames(this.#context.db, id, detail);
-    this.#redacted.set(id, { detail, shown });
-    return { health, obstacle: { ...obstacle, detail: shown } };
+    const redacted = new Map<string, string>();
+    const redact = async (text: string) => {
+      const shown = known?.get(text) ?? (await withoutForeignNames(this.#context.db, id, text));
+      redacted.set(text, shown);
+      return shown;
+    };
+    const verdict = {
+      health,
+      obstacle: obstacle === null ? null : { ...obstacle, detail: await redact(obstacle.detail) },
+      refusal: refusal === null ? null : await redact(refusal),
+    };
+    this.#redacted.set(id, redacted);
+    return verdict;
   }
 
-  async #record(id: string, verdict: HealthVerdict): Promise<void> {
+  async #record(id: string, verdict: HostVerdict): Promise<void> {
     await this.#context.db.transaction().execute(async (trx) => {
       const row = await lockContainer(trx, id);
       if (!LIVE.includes(row.status) || !isHealthChange(row, verdict)) return;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Reason } from '../../gitops/report/report.ts';
 import type { SiteStateName } from '../../gitops/report/site-state.ts';
 import { SITE_STATES } from '../../gitops/report/site-state.ts';
 import { eventually } from '../support/eventually.ts';
@@ -236,6 +237,50 @@ test('of several states the first one counts, the others are listed, and each sh
   await shows('off', []);
   await edit(site, (text) => text.replace('serving: false\n', ''));
   await shows('serving', []);
+});
+
+test('a refusal that only the host knows is listed behind a fault, and named again after it', async () => {
+  const site = await create();
+  const refusal = 'UndecryptableConfig: containerConfig is not encrypted to this host';
+  const says = (reason: Reason, message: string) =>
+    world.provisioner.sites.set(site.siteId, { reason, message, refusal });
+  says('UndecryptableConfig', 'containerConfig is not encrypted to this host');
+  await eventually(async () =>
+    expect((await read(site)).state).toMatchObject({ name: 'change_refused', detail: refusal }),
+  );
+  says('Retrying', 'containers processing: Docker didn’t answer');
+  await eventually(async () =>
+    expect((await read(site)).state).toMatchObject({
+      name: 'failing',
+      also: ['change_refused'],
+      detail: 'Retrying: containers processing: Docker didn’t answer',
+    }),
+  );
+  says('UndecryptableConfig', 'containerConfig is not encrypted to this host');
+  await eventually(async () =>
+    expect((await read(site)).state).toMatchObject({ name: 'change_refused', also: ['serving'] }),
+  );
+  world.provisioner.sites.set(site.siteId, { reason: 'Ready', message: '' });
+  await eventually(async () => expect((await read(site)).state).toMatchObject({ name: 'serving', also: [] }));
+});
+
+test('a site whose first manifest the host refuses isn’t only being set up', async () => {
+  world.provisioner.edge = { served: false, detail: 'shop answers with status 404' };
+  const site = await start();
+  const message = 'containerConfig is not encrypted to this host';
+  world.provisioner.sites.set(site.siteId, { reason: 'UndecryptableConfig', message });
+  await eventually(async () =>
+    expect((await read(site)).state).toMatchObject({
+      name: 'change_refused',
+      also: ['setting_up'],
+      sentence: 'Its manifest in git is refused, and it hasn’t been served yet.',
+      remedy: 'Correct the site’s file in git.',
+      detail: `UndecryptableConfig: ${message}`,
+    }),
+  );
+  world.provisioner.sites.set(site.siteId, { reason: 'Ready', message: '' });
+  await eventually(async () => expect((await read(site)).state.name).toBe('setting_up'));
+  world.provisioner.edge = { served: true, detail: '' };
 });
 
 test('the first visit is seen in the requests: neither a verification nor a probe nor a bot is one', async () => {

@@ -46,10 +46,10 @@ test.each(Object.keys(REASONS) as Reason[])(
     });
     expect(verdict).toEqual(
       {
-        well: { health: 'healthy', obstacle: null },
-        suspended: { health: 'healthy', obstacle: { reason: 'suspended', detail: 'why' } },
-        refused: { health: 'healthy', obstacle: { reason: 'host_refused', detail } },
-        trouble: { health: 'degraded', obstacle: { reason: 'host_trouble', detail } },
+        well: { health: 'healthy', obstacle: null, refusal: null },
+        suspended: { health: 'healthy', obstacle: { reason: 'suspended', detail: 'why' }, refusal: null },
+        refused: { health: 'healthy', obstacle: { reason: 'host_refused', detail }, refusal: detail },
+        trouble: { health: 'degraded', obstacle: { reason: 'host_trouble', detail }, refusal: null },
         silent: null,
       }[VERDICTS[reason]],
     );
@@ -65,7 +65,7 @@ test('a converged site can still be degraded', () => {
     health: 'degraded' as const,
     conditions: [],
   };
-  expect(judgeHealth(said)).toEqual({ health: 'degraded', obstacle: null });
+  expect(judgeHealth(said)).toEqual({ health: 'degraded', obstacle: null, refusal: null });
 });
 
 test('a site that is suspended is well, although it isn’t ready while changes wait', () => {
@@ -77,7 +77,11 @@ test('a site that is suspended is well, although it isn’t ready while changes 
     conditions: [],
   };
   const obstacle = { reason: 'suspended', detail: '1 change is pending' };
-  expect(judgeHealth({ ...said, health: 'degraded' })).toEqual({ health: 'healthy', obstacle });
+  expect(judgeHealth({ ...said, health: 'degraded' })).toEqual({
+    health: 'healthy',
+    obstacle,
+    refusal: null,
+  });
 });
 
 test.each([

@@ -128,6 +128,24 @@ describe('the time when DNS was removed', () => {
   });
 });
 
+test('the refusal of a manifest is kept behind every other reason, until another manifest is applied', () => {
+  const stalled = { reason: 'InvalidManifest', message: 'shop.yaml: nmae: unknown key' } as const;
+  const refusal = 'InvalidManifest: shop.yaml: nmae: unknown key';
+  const refused = [desiredSite('shop', { stalled })];
+  settle(planAt('r1'));
+  settle(planAt('r2', {}, refused));
+  expect(statuses.get('shop')).toMatchObject({ reason: 'InvalidManifest', refusal });
+  settle(planAt('r2', {}, refused), failed, false);
+  expect(statuses.get('shop')).toMatchObject({ reason: 'Retrying', refusal });
+  statuses.started(planAt('r2', {}, refused), 'shop', 1);
+  expect(statuses.get('shop')).toMatchObject({ reason: 'Progressing', refusal });
+  fault = 'processing server 0 fails';
+  expect(statuses.get('shop')).toMatchObject({ reason: 'Unhealthy', refusal });
+  fault = null;
+  statuses.started(planAt('r3'), 'shop', 1);
+  expect(statuses.get('shop')?.refusal).toBeUndefined();
+});
+
 describe('while a container doesn’t serve, a site', () => {
   const failing = 'processing server 0 fails';
   const unhealthy = { ready: false, reason: 'Unhealthy', message: failing, health: 'degraded' };

@@ -62,7 +62,8 @@ test('a start runs a migration that is missing, and names one that only a newer 
   await sql`delete from kysely_migration where name >= '0030'`.execute(db);
   await expect(migrate(db)).rejects.toThrow('0030_place_holds could not be applied to the database');
   await sql`insert into kysely_migration values
-    ('0030_place_holds', now()), ('0031_unicode_names', now()), ('9999_later', now())`.execute(db);
+    ('0030_place_holds', now()), ('0031_unicode_names', now()),
+    ('0032_host_refusals', now()), ('9999_later', now())`.execute(db);
   await expect(migrate(db)).rejects.toThrow(
     'the database was made by a newer version of Tagyard (migration 9999_later): run that version, or restore a copy of the database from before its upgrade',
   );

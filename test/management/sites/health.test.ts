@@ -1,8 +1,13 @@
 import { expect, test } from 'vitest';
 import { isHealthChange } from '../../../management/sites/host-watch.ts';
 
-const well = { health: 'healthy', host_reason: null, host_detail: null } as const;
-const troubled = { health: 'degraded', host_reason: 'host_trouble', host_detail: 'Failed: why' } as const;
+const well = { health: 'healthy', host_reason: null, host_detail: null, host_refusal: null } as const;
+const troubled = {
+  ...well,
+  health: 'degraded',
+  host_reason: 'host_trouble',
+  host_detail: 'Failed: why',
+} as const;
 
 test.each([
   ['the same health', well, { health: 'healthy', obstacle: null }, false],
@@ -44,6 +49,16 @@ test.each([
     { health: 'healthy', obstacle: { reason: 'suspended', detail: 'Failed: why' } },
     true,
   ],
+  [
+    'a refusal behind the same trouble',
+    troubled,
+    {
+      health: 'degraded',
+      obstacle: { reason: 'host_trouble', detail: 'Failed: why' },
+      refusal: 'InvalidManifest: a.yaml',
+    },
+    true,
+  ],
 ] as const)('a verdict changes what a container shows, with %s: $3', (_what, row, verdict, expected) => {
-  expect(isHealthChange(row, verdict)).toBe(expected);
+  expect(isHealthChange(row, { refusal: null, ...verdict })).toBe(expected);
 });

@@ -18,6 +18,7 @@ const view = presentContainer(
     health: 'healthy',
     host_reason: null,
     host_detail: null,
+    host_refusal: null,
     dns: {},
     first_visit_at: null,
     state: {

@@ -33,6 +33,7 @@ function present(manifest: ManifestView) {
       health: 'healthy',
       host_reason: null,
       host_detail: null,
+      host_refusal: null,
       dns: {},
       first_visit_at: null,
       state: {

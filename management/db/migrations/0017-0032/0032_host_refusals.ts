@@ -1,0 +1,11 @@
+import { type Kysely, sql } from 'kysely';
+
+/** Why a host refuses a container's newest manifest, which another obstacle hid until now. */
+const STATEMENTS = [
+  sql`alter table containers add column host_refusal text`,
+  sql`update containers set host_refusal = host_detail where host_reason = 'host_refused'`,
+];
+
+export async function up(db: Kysely<unknown>): Promise<void> {
+  for (const statement of STATEMENTS) await statement.execute(db);
+}

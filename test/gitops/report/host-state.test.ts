@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { initialStatus } from '../../../gitops/loop/conditions.ts';
+import { hostState } from '../../../gitops/report/host-state.ts';
+
+const unseen = initialStatus('shop', 'tag-1');
+const served = { ...unseen, applied: 'r1', ready: true, reason: 'Ready', health: 'healthy' } as const;
+const refusal = 'InvalidManifest: shop.yaml: nmae: unknown key';
+const refused = { reason: 'InvalidManifest', message: 'shop.yaml: nmae: unknown key', refusal } as const;
+const unhealthy = { reason: 'Unhealthy', message: 'processing server 0 fails', health: 'degraded' } as const;
+
+test.each([
+  ['that is ready', served, { name: 'serving', also: [], detail: null }],
+  [
+    'whose manifest is refused',
+    { ...served, ...refused },
+    { name: 'change_refused', also: ['serving'], detail: refusal },
+  ],
+  [
+    'whose manifest is refused while a server fails',
+    { ...served, ...refused, ...unhealthy },
+    { name: 'failing', also: ['change_refused'], detail: 'Unhealthy: processing server 0 fails' },
+  ],
+  [
+    'whose first manifest is refused',
+    { ...unseen, ...refused },
+    { name: 'change_refused', also: ['setting_up'], detail: refusal },
+  ],
+  [
+    'that is refused by a host of an older version',
+    { ...served, ...refused, refusal: undefined },
+    { name: 'change_refused', also: ['serving'], detail: refusal },
+  ],
+  ['that is removed', { ...served, ...refused, reason: 'Removing' }, { name: 'removed', also: [] }],
+] as const)('a host says of a site %s', (_what, site, expected) => {
+  expect(hostState(site)).toMatchObject(expected);
+});
