@@ -82,6 +82,29 @@ export function problems(...codes: ManagementErrorCode[]): Record<number, Proble
   );
 }
 
+type Schemas = Readonly<Record<string, unknown>>;
+
+/** The names of the schemas that the text refers to, and those that these refer to. */
+function referredTo(schemas: Schemas, text: string, found = new Set<string>()): ReadonlySet<string> {
+  for (const [, name = ''] of text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
+    if (found.has(name)) continue;
+    found.add(name);
+    referredTo(schemas, JSON.stringify(schemas[name]), found);
+  }
+  return found;
+}
+
+/** Without the forms for requests that each named schema gets, unless a request has one. */
+const transformObject: typeof jsonSchemaTransformObject = (given) => {
+  const document = jsonSchemaTransformObject(given);
+  const schemas = 'components' in document ? (document.components?.schemas ?? {}) : {};
+  const used = referredTo(schemas, JSON.stringify(document.paths));
+  for (const name of Object.keys(schemas)) {
+    if (!used.has(name)) Reflect.deleteProperty(schemas, name);
+  }
+  return document;
+};
+
 /** Serves the OpenAPI document, made from the schemas that validate requests. */
 export async function registerOpenApi(app: FastifyInstance): Promise<void> {
   await app.register(fastifySwagger, {
@@ -102,7 +125,7 @@ export async function registerOpenApi(app: FastifyInstance): Promise<void> {
       security: [{ bearer: [] }, { session: [] }],
     },
     transform: jsonSchemaTransform,
-    transformObject: jsonSchemaTransformObject,
+    transformObject,
   });
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
 }
