@@ -46,7 +46,7 @@ describe('the tree', () => {
   const configs = files('*.ts');
   const texts = files(
     '**/*.{ts,tsx,js,mjs,css,hbs,html,md,yaml,yml,jsonc,sh,tpl,txt,capnp}',
-    '{sites/schema,gitops/cli/instance/shapes,deploy/chart/values.schema,package}.json',
+    '{sites/schema,deploy/chart/values.schema,package}.json',
     '**/Dockerfile',
     '.ci/*',
     '.env.example',

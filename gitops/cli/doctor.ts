@@ -1,9 +1,7 @@
 import { styleText } from 'node:util';
 import { counted } from '../../base/text.ts';
-import type { PartCheck, PlanReport } from '../report/report.ts';
+import { type PartCheck, type PlanReport, type SitesAnswer, sitesAnswerSchema } from '../report/report.ts';
 import { driftFinding, findingsOf, type SiteProblem } from './findings.ts';
-import type { Answers } from './instance/answer-schemas.ts';
-import { readAnswer } from './instance/answers.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { driftOf, observeLive } from './live.ts';
 import { renderChecks } from './output/checks.ts';
@@ -62,7 +60,7 @@ export async function doctor(context: CliContext, options: OutputOptions): Promi
 }
 
 /** Sites may have been created before DEFAULT_CONSENT was set, and keep their rules. */
-function consentNotes(all: Answers['sites']['sites']): Note[] {
+function consentNotes(all: SitesAnswer['sites']): Note[] {
   const sites = all.flatMap(({ site, identifies: where }) => (where === undefined ? [] : [{ site, where }]));
   if (sites.length === 0) return [];
   const verb = sites.length === 1 ? 'identifies' : 'identify';
@@ -70,9 +68,9 @@ function consentNotes(all: Answers['sites']['sites']): Note[] {
   return [{ message, sites, remedy: CONSENT_REMEDY }];
 }
 
-async function knownSites(context: CliContext): Promise<Answers['sites'] | CliError> {
+async function knownSites(context: CliContext): Promise<SitesAnswer | CliError> {
   try {
-    return await readAnswer('sites', await callProvisioner(context, { method: 'GET', path: '/sites' }));
+    return sitesAnswerSchema.parse(await callProvisioner(context, { method: 'GET', path: '/sites' }));
   } catch (error) {
     if (error instanceof CliError) return error;
     throw error;

@@ -1,5 +1,4 @@
-import type { PartCheck, PlanReport } from '../report/report.ts';
-import { readAnswer } from './instance/answers.ts';
+import { healthSchema, type PartCheck, type PlanReport, planReportSchema } from '../report/report.ts';
 import { askPart, failedPart, managementService, verificationService } from './instance/parts.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
@@ -23,10 +22,7 @@ const PLAN_MS = 20_000;
 /** Observes all targets and asks all parts at once, each within a time limit. A failure becomes a failed check. */
 export async function observeLive(context: CliContext): Promise<Live> {
   const [health, observation, others] = await Promise.all([
-    asked(
-      'provisioner',
-      async () => (await readAnswer('health', await callProvisioner(context, HEALTH))).checks,
-    ),
+    asked('provisioner', async () => healthSchema.parse(await callProvisioner(context, HEALTH)).checks),
     observeTargets(context),
     otherParts(context),
   ]);
@@ -40,7 +36,7 @@ async function observeTargets(context: CliContext): Promise<Live> {
   let plan: PlanReport | null = null;
   const checks = await asked('targets', async () => {
     const call = { method: 'POST', path: '/plan', body: { timeout }, timeoutMs: PLAN_MS } as const;
-    plan = await readAnswer('plan', await callProvisioner(context, call));
+    plan = planReportSchema.parse(await callProvisioner(context, call));
     const unobserved = plan.blocked.filter(({ reason }) => reason === 'observe_failed');
     return unobserved.map(({ detail }) => failedPart('targets', detail));
   });

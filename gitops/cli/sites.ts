@@ -1,11 +1,19 @@
 import { styleText } from 'node:util';
+import { z } from 'zod';
 import { shownHostsIn } from '../../base/host-name.ts';
 import { counted } from '../../base/text.ts';
 import { isCertificate } from '../report/is-certificate.ts';
-import type { PartCheck, PlanReport, ShownSite } from '../report/report.ts';
+import {
+  approvalSchema,
+  type PartCheck,
+  type PlanReport,
+  planReportSchema,
+  type ShownSite,
+  shownSiteSchema,
+  sitesAnswerSchema,
+} from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';
 import type { SiteState, SiteStateName } from '../report/site-state.ts';
-import { readAnswer } from './instance/answers.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { type Drift, describeDrift, driftOf, observeLive } from './live.ts';
 import { renderChecks } from './output/checks.ts';
@@ -14,13 +22,19 @@ import { header, type OutputOptions, print, short } from './output/print.ts';
 import { table } from './output/table.ts';
 import { managementStates } from './site-states.ts';
 
+/** The history in `GET /sites/:site`. */
+const historySchema = z.object({
+  history: z.array(
+    z.object({ revision: z.string(), at: z.string(), author: z.string(), subject: z.string() }),
+  ),
+});
+
 const COLOUR = { create: 'green', update: 'yellow', delete: 'red' } as const;
 
 /** Prints the changes that would be made, and those that are held. Exit code 2 if there are any. */
 export async function plan(context: CliContext, options: OutputOptions & { ref?: string }): Promise<void> {
   const body = options.ref === undefined ? {} : { ref: options.ref };
-  const report = await readAnswer(
-    'plan',
+  const report = planReportSchema.parse(
     await callProvisioner(context, { method: 'POST', path: '/plan', body }),
   );
   if (report.changes.length > 0) process.exitCode = 2;
@@ -48,7 +62,7 @@ export async function status(
   const checks = live.checks.filter(({ status: outcome }) => outcome !== 'passed');
   if (site !== undefined) {
     const own = drift.filter((change) => change.site === site);
-    const shown = withState(withDrift(await readAnswer('site', answer), own));
+    const shown = withState(withDrift(shownSiteSchema.parse(answer), own));
     if (own.length > 0 || hasFailed(checks)) process.exitCode = 1;
     print(options, { ...shown, drift: own, checks }, () => {
       const below = renderLive(own, checks);
@@ -57,7 +71,7 @@ export async function status(
     });
     return;
   }
-  const read = await readAnswer('sites', answer);
+  const read = sitesAnswerSchema.parse(answer);
   const shown = { ...read, sites: read.sites.map(withState) };
   // Before the first commit there is nothing to observe.
   const relevant = shown.revision === null ? checks.filter(({ name }) => name !== 'targets') : checks;
@@ -100,7 +114,7 @@ function renderLive(drift: readonly Drift[], checks: readonly PartCheck[]): stri
 }
 
 export async function history(context: CliContext, site: string, options: OutputOptions): Promise<void> {
-  const { history } = await readAnswer('history', await readSite(context, site));
+  const { history } = historySchema.parse(await readSite(context, site));
   print(options, history, (entries) =>
     table(
       entries.map(({ revision, at, author, subject }) => [
@@ -119,7 +133,7 @@ export async function history(context: CliContext, site: string, options: Output
  */
 export async function approve(context: CliContext, checksum: string): Promise<void> {
   const answer = await callProvisioner(context, { method: 'POST', path: '/approve', body: { checksum } });
-  const { approved, held } = await readAnswer('approval', answer);
+  const { approved, held } = approvalSchema.parse(answer);
   if (approved === 0) {
     throw new CliError(
       `nothing of the plan ${checksum} waits for an approval, so nothing was approved; tagyard plan shows what holds a change`,

@@ -225,6 +225,7 @@ export const sitesAnswerSchema = z.object({
   quotas: quotasSchema.shape.quotas.default([]),
   sites: z.array(shownSiteSchema),
 });
+export type SitesAnswer = z.infer<typeof sitesAnswerSchema>;
 
 /** The answer of `POST /plan`, which `tagyard plan` prints. */
 export const planReportSchema = z.object({

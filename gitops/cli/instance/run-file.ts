@@ -1,8 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { writeDurably } from '../../../base/durable.ts';
 import { CliError } from '../output/cli-error.ts';
-import { readAnswer } from './answers.ts';
-import type { Run } from './run-schema.ts';
+import { type Run, runSchema } from './run-schema.ts';
 
 export async function writeRun(path: string, run: Run): Promise<void> {
   await writeDurably(path, `${JSON.stringify(run, null, 2)}\n`);
@@ -15,7 +14,7 @@ export async function removeRun(path: string): Promise<void> {
 /** Throws `CliError` if the run file is missing or damaged. */
 export async function readRun(path: string): Promise<Run> {
   try {
-    return await readAnswer('run', JSON.parse(await readFile(path, 'utf8')));
+    return runSchema.parse(JSON.parse(await readFile(path, 'utf8')));
   } catch (cause) {
     throw new CliError(
       `no instance runs here (${path} is missing or damaged); run npm start, or set TAGYARD_HOME`,

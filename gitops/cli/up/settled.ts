@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { readAnswer } from '../instance/answers.ts';
+import { sitesAnswerSchema } from '../../report/report.ts';
 
 /** How long a start waits for its sites. Sites that take longer are provisioned after the start has ended. */
 const TIMEOUT_MS = 20_000;
@@ -11,7 +11,7 @@ export async function awaitSettled({ url, secret }: { url: string; secret: strin
   const settled = async () => {
     if (!(await fetch(`${url}/readyz`, { headers })).ok) return false;
     const answer: unknown = await (await fetch(`${url}/sites`, { headers })).json();
-    const { sites } = await readAnswer('sites', answer);
+    const { sites } = sitesAnswerSchema.parse(answer);
     return sites.every(({ reason }) => reason !== 'Progressing' && reason !== 'Removing');
   };
   const deadline = Date.now() + TIMEOUT_MS;
