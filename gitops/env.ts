@@ -15,8 +15,15 @@ import { POLICIES } from './pass/guards.ts';
 
 const hopSecret = z.string().regex(/^[A-Za-z0-9_-]{16,256}$/, 'must be 16 to 256 of A-Z, a-z, 0-9, _ and -');
 
+const hostKind = z
+  .enum(['machine', 'kubernetes'])
+  .default('machine')
+  .describe(
+    'Where the sites run: `machine` (Docker and nginx of this machine), or `kubernetes` (a cluster, docs/kubernetes.md).',
+  );
+
 /** The settings of the daemon itself and those that several appliers use; each applier adds its own. */
-const sharedSettings = z.object({
+export const sharedSettings = z.object({
   TAGYARD_INSTANCE: z
     .string()
     .regex(/^[a-z0-9-]{1,12}$/)
@@ -117,10 +124,6 @@ const sharedSettings = z.object({
       "The resolvers for verifications and certificates: `<address>` or `<address>:<port>`. Unset: the system's. Name public ones if the system's resolvers answer otherwise than the internet's.",
     ),
   LOG_LEVEL: z.string().default('info').describe('fatal, error, warn, info, debug or trace.'),
-});
-
-/** Where certificates come from. */
-const certificateSettings = z.object({
   TLS_DIR: optionalText.describe(
     'For `tls: files`: the folder with the certificates of origin, preview and custom domains (docs/tls.md).',
   ),
@@ -144,11 +147,12 @@ const certificateSettings = z.object({
     .describe(
       'Further addresses of this host (IPv6, a load balancer). Custom domains may point to them as well.',
     ),
+  HOST_KIND: hostKind,
+  DRIFT_MODES: driftModes([]),
 });
 
 /** What only a machine has: an address of its own, an authority of its own, the output of its containers. */
-const machineSettings = z.object({
-  ...certificateSettings.shape,
+export const machineSettings = z.object({
   HOST_KIND: z.literal('machine').default('machine'),
   HOST_ADDRESS: z.ipv4().describe('The address in the DNS records of origin and preview hostnames.'),
   LOCAL_CA_DIR: optionalText.describe(
@@ -184,8 +188,7 @@ const labelValue = z
   );
 
 /** What only a cluster has, and what it demands of settings that every host has. */
-const clusterSettings = z.object({
-  ...certificateSettings.shape,
+export const clusterSettings = z.object({
   HOST_KIND: z.literal('kubernetes'),
   TAGYARD_INSTANCE: sharedSettings.shape.TAGYARD_INSTANCE.pipe(labelValue),
   HOST_NAME: sharedSettings.shape.HOST_NAME.pipe(labelValue),
@@ -214,13 +217,6 @@ const clusterSettings = z.object({
   RECYCLE_DAYS: z.coerce.number().min(0).max(11).default(10),
 });
 
-const hostKind = z
-  .enum(['machine', 'kubernetes'])
-  .default('machine')
-  .describe(
-    'Where the sites run: `machine` (Docker and nginx of this machine), or `kubernetes` (a cluster, docs/kubernetes.md).',
-  );
-
 /** `dns=warn,kv=ignore`, with these targets. */
 function driftModes(targets: readonly string[]) {
   const modes = textList.transform((pairs, context): Readonly<Record<string, DriftMode>> => {
@@ -244,9 +240,7 @@ function driftModes(targets: readonly string[]) {
     );
 }
 
-type Read<Own extends z.ZodObject, Appliers> = z.output<typeof sharedSettings> &
-  z.output<Own> &
-  Appliers & { readonly DRIFT_MODES: Readonly<Record<string, DriftMode>> };
+type Read<Own extends z.ZodObject, Appliers> = z.output<typeof sharedSettings> & z.output<Own> & Appliers;
 
 /** The environment of a provisioner on a machine. */
 export type MachineEnv = Read<typeof machineSettings, MachineApplierSettings>;
@@ -258,18 +252,6 @@ const KINDS = {
   machine: { own: machineSettings, appliers: MACHINE_APPLIERS },
   kubernetes: { own: clusterSettings, appliers: CLUSTER_APPLIERS },
 } as const;
-
-/** The settings of a provisioner without those of its appliers, for their reference. */
-export const PROVISIONER_SETTINGS = {
-  all: z.object({
-    ...sharedSettings.shape,
-    ...certificateSettings.shape,
-    HOST_KIND: hostKind,
-    DRIFT_MODES: driftModes([]),
-  }),
-  machine: machineSettings,
-  cluster: clusterSettings,
-};
 
 /**
  * Reads the settings of a host and of its appliers; HOST_KIND names the kind of the host. `Extra` is the type of the

@@ -4,11 +4,11 @@ import { dnsSettings } from '../../gitops/appliers/dns/settings.ts';
 import { edgeSettings } from '../../gitops/appliers/edge/settings.ts';
 import { networkSettings } from '../../gitops/appliers/network/settings.ts';
 import { proxySettings } from '../../gitops/appliers/proxy/settings.ts';
-import { commandSettings, instanceSettings } from '../../gitops/cli/settings.ts';
-import { PROVISIONER_SETTINGS } from '../../gitops/env.ts';
+import { clusterSettings, machineSettings, sharedSettings } from '../../gitops/env.ts';
 import { kubernetesSettings } from '../../gitops/kubernetes/applier/settings.ts';
 import { gatewaySettings } from '../../gitops/kubernetes/gateway/env.ts';
 import { environment } from '../../management/env.ts';
+import { commandSettings, instanceSettings } from './command-settings.ts';
 import { TEST_SETTINGS } from './test-settings.ts';
 import { files } from './tree.ts';
 
@@ -47,16 +47,18 @@ const ALSO: Readonly<Record<string, readonly string[]>> = {
 
 /** The reference of all settings: docs/reference/settings.md. */
 export function settingsReference(): string {
-  const { all, machine, cluster } = PROVISIONER_SETTINGS;
   const parts: readonly (readonly [part: string, settings: Settings])[] = [
     ['Instance on one machine', settingsOf(instanceSettings)],
     ['Command line', settingsOf(commandSettings)],
-    ['Provisioner', settingsOf(all)],
-    ['Provisioner on a machine', settingsOf(machine, all)],
+    ['Provisioner', settingsOf(sharedSettings)],
+    ['Provisioner on a machine', settingsOf(machineSettings, sharedSettings)],
     ['Networks of a machine', settingsOf(networkSettings)],
     ['Containers of a machine', settingsOf(containersSettings)],
     ['Proxy of a machine', settingsOf(proxySettings)],
-    ['Provisioner for a cluster', new Map([...settingsOf(kubernetesSettings), ...settingsOf(cluster, all)])],
+    [
+      'Provisioner for a cluster',
+      new Map([...settingsOf(kubernetesSettings), ...settingsOf(clusterSettings, sharedSettings)]),
+    ],
     ['DNS', settingsOf(dnsSettings)],
     ['Routes of the edge', settingsOf(edgeSettings)],
     ['Management', settingsOf(environment)],

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { buildVendor } from '../../sites/local/demo/vendor/app.ts';
-import { buildGateway } from '../../sites/local/demo/vendor/gateway.ts';
 import { EMULATOR_TOKEN, startEmulator, type TestEmulator } from '../support/cloudflare/emulator.ts';
 import { type FaultyCloudflare, startFaultyCloudflare } from '../support/cloudflare/faulty.ts';
 import { testWith } from '../support/components.ts';
 import { eventually } from '../support/eventually.ts';
 import { signal } from '../support/signal.ts';
+import { buildGateway } from '../support/tag-gateway.ts';
 import { cloudflareBehaviours } from './cloudflare/behaviours.ts';
 import { untriedQuotas } from './cloudflare/quotas.ts';
 import { googleBehaviours } from './google/behaviours.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { refusedLicences } from '../../deploy/package/licences.ts';
 import { billOfMaterials } from '../../deploy/package/sbom.ts';
+import { refusedLicences } from '../support/package/licences.ts';
 
 const bill = (...components: { name: string; licenses?: readonly object[] }[]) =>
   JSON.stringify({ components: components.map((one) => ({ version: '1.0.0', ...one })) });

@@ -1,6 +1,6 @@
 import { RetryableError } from '../../../base/errors.ts';
 import { contentHash } from '../../../base/ownership.ts';
-import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
+import { type MemoryWorld, memoryApplier } from '../../support/gitops/memory-applier.ts';
 import { applierConformance, CONFORMANCE_IDENTITY } from './conformance.ts';
 
 applierConformance(

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Applier } from '../../../gitops/appliers/contract.ts';
-import { memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { DesiredResources } from '../../../gitops/pass/desired-resources.ts';
+import { memoryApplier } from '../../support/gitops/memory-applier.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
 test('computes the resources once per manifest and edition', () => {

@@ -6,7 +6,6 @@ import { expect } from 'vitest';
 import type { Applier, Target } from '../../../gitops/appliers/contract.ts';
 import { dnsApplier } from '../../../gitops/appliers/dns/applier.ts';
 import { rfc2136Dns } from '../../../gitops/appliers/dns/rfc2136.ts';
-import { memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { proxyApplier } from '../../../gitops/appliers/proxy/applier.ts';
 import type { ProxyBackend, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import { certificatesByMode } from '../../../gitops/appliers/proxy/certificates.ts';
@@ -35,6 +34,7 @@ import { manifestInput, ZONES } from '../manifest.ts';
 import { type PebbleOptions, startPebble } from '../pebble.ts';
 import { type Ask, ask, IDENTITY, proxyHome } from '../proxy/proxy.ts';
 import { startUpstream } from '../upstream.ts';
+import { memoryApplier } from './memory-applier.ts';
 
 export const SECRET = 'an infra secret';
 const HOST = '127.0.0.1';

@@ -6,7 +6,6 @@ import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { expect } from 'vitest';
 import { contentHash, readMark } from '../../../base/ownership.ts';
 import type { Applier, Change, Progress, Scope, Target, Traits } from '../../../gitops/appliers/contract.ts';
-import { type MemoryWorld, memoryApplier } from '../../../gitops/appliers/memory.ts';
 import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
 import { buildDaemon } from '../../../gitops/http/app.ts';
 import type { DaemonDeps } from '../../../gitops/http/deps.ts';
@@ -23,6 +22,7 @@ import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
 import { eventually } from '../eventually.ts';
 import { manifestInput, ZONES } from '../manifest.ts';
+import { type MemoryWorld, memoryApplier } from './memory-applier.ts';
 import { TARGETS, TRAITS } from './targets.ts';
 
 export const SECRET = 'an infra secret';

@@ -15,6 +15,3 @@ export function placeInHeaders({ headers }: Pick<FastifyRequest, 'headers'>): st
   const alone = String(headers['x-forwarded-countryregion'] ?? country);
   return COUNTRY.test(alone) ? alone : null;
 }
-
-/** True if the place has a region, which the gateway's check of the geography requires. */
-export const hasRegion = (place: string | null) => place !== null && COUNTRY_REGION.test(place);

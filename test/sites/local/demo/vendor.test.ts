@@ -2,8 +2,8 @@ import { runInNewContext } from 'node:vm';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { buildVendor } from '../../../../sites/local/demo/vendor/app.ts';
-import { buildGateway } from '../../../../sites/local/demo/vendor/gateway.ts';
 import { googleBehaviours } from '../../../conform/google/behaviours.ts';
+import { buildGateway } from '../../../support/tag-gateway.ts';
 
 const get = async (url: string, headers: Record<string, string> = {}) =>
   await buildVendor().inject({ url, headers });

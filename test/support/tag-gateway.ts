@@ -1,14 +1,14 @@
 import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
-import { readGtmQuery, renderGtmScript } from '../tag-server/gtm-script.ts';
-import { acceptAnyBody, queryOf, sendNotFound, sendScript } from './answer.ts';
+import { readGtmQuery, renderGtmScript } from '../../sites/local/demo/tag-server/gtm-script.ts';
+import { acceptAnyBody, queryOf, sendNotFound, sendScript } from '../../sites/local/demo/vendor/answer.ts';
 import {
   type ContainerOf,
   defaultContainer,
   renderDestination,
   renderGoogleTag,
   renderTags,
-} from './google-tag.ts';
-import { hasRegion, placeInHeaders } from './place.ts';
+} from '../../sites/local/demo/vendor/google-tag.ts';
+import { placeInHeaders } from '../../sites/local/demo/vendor/place.ts';
 
 interface GatewayOptions {
   /** The web container whose host this is: `<id>.fps.goog`, in lower case. */
@@ -35,7 +35,7 @@ export function buildGateway({ id, containerOf = defaultContainer }: GatewayOpti
   app.get(`${PATH}/`, async (request, reply) => {
     const query = queryOf(request);
     if (query.get('validate_geo') === 'healthy') {
-      const isStated = hasRegion(placeInHeaders(request));
+      const isStated = placeInHeaders(request)?.includes('-') ?? false;
       return reply
         .code(isStated ? 200 : 400)
         .header('cache-control', 'public')

@@ -1,7 +1,7 @@
-import { RetryableError } from '../../base/errors.ts';
-import { formatMark, type Identity, readMark } from '../../base/ownership.ts';
-import type { Applier, Change, Resource, Traits } from './contract.ts';
-import { mayTake, planResources } from './plan.ts';
+import { RetryableError } from '../../../base/errors.ts';
+import { formatMark, type Identity, readMark } from '../../../base/ownership.ts';
+import type { Applier, Change, Resource, Traits } from '../../../gitops/appliers/contract.ts';
+import { mayTake, planResources } from '../../../gitops/appliers/plan.ts';
 
 /** The objects of a memory applier by key, each with its mark and hash. */
 export type MemoryWorld = Map<string, { readonly mark: string | null; readonly hash: string }>;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { portNumber } from '../../base/env-values.ts';
+import { PROXIES, RUNTIMES } from '../../gitops/cli/up/drivers.ts';
+import { PORTS } from '../../gitops/cli/up/ports.ts';
 import { emulatorSettings } from '../../sites/local/cloudflare/settings.ts';
-import { PROXIES, RUNTIMES } from './up/drivers.ts';
-import { PORTS } from './up/ports.ts';
 
 const port = (name: keyof typeof PORTS, of: string) =>
   portNumber.default(PORTS[name].fallback).describe(`The port of ${of} on loopback; 0 picks a free one.`);
