@@ -3,7 +3,7 @@ import https from 'node:https';
 import { isIP } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { getCACertificates } from 'node:tls';
-import { endToEndHeaders } from '../../gitops/appliers/proxy/embedded/hop-by-hop.ts';
+import { endToEndHeaders } from '../../base/http/hop-by-hop.ts';
 import { statusOfFailure } from './egress-errors.ts';
 import { DISCARDED, lookupWith, parseTarget } from './egress-target.ts';
 

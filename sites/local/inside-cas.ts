@@ -3,7 +3,6 @@ import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeDurably } from '../../base/durable.ts';
 import { fileStem } from '../../base/file-stem.ts';
-import type { CertificateSource } from '../../gitops/appliers/proxy/certificates.ts';
 import { ensureLocalCa, type LocalCa } from './local-ca.ts';
 
 /** Containers keep the CA until they are replaced. */
@@ -15,7 +14,7 @@ const ABSENT_MS = 86_400_000;
  * The certificate authorities of the names in the sites' networks. Each name has an authority of its own, which can
  * sign for no other name, because containers trust it for every connection.
  */
-interface InsideCas extends CertificateSource {
+interface InsideCas extends Omit<LocalCa, 'caFile'> {
   /** Changes if the authorities are lost and made again: running containers still trust the old ones. */
   readonly id: string;
   /** The PEM file of a name's CA, which is created at the first call. */

@@ -4,7 +4,6 @@ import { randomBytes, type webcrypto } from 'node:crypto';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { removeFolderAt, writeDurably } from '../../base/durable.ts';
-import type { CertificatePaths } from '../../gitops/appliers/proxy/certificates.ts';
 
 // The library takes much memory: this file is loaded only where a certificate is issued.
 
@@ -12,6 +11,12 @@ const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const DAY_MS = 86_400_000;
 /** Clocks of containers and hosts may differ a little. */
 const BACKDATE_MS = 3_600_000;
+
+/** PEM files: a certificate with its chain, and its private key. */
+export interface CertificateFiles {
+  readonly cert: string;
+  readonly key: string;
+}
 
 /** A CA's certificate and its key. */
 export interface Issuer {
@@ -21,7 +26,7 @@ export interface Issuer {
 
 /** Issues a server certificate for a host, for `days`, and writes its files. */
 export async function issueLeaf(
-  paths: CertificatePaths,
+  paths: CertificateFiles,
   issuer: Issuer,
   { host, now, days }: { readonly host: string; readonly now: Date; readonly days: number },
 ): Promise<void> {

@@ -2,8 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join, parse } from 'node:path';
 import { fileStem } from '../../base/file-stem.ts';
-import type { CertificatePaths, CertificateSource } from '../../gitops/appliers/proxy/certificates.ts';
-import type { Issuer } from './issue-certificates.ts';
+import type { CertificateFiles, Issuer } from './issue-certificates.ts';
 
 /** Loaded only when needed: most starts issue nothing. */
 const issuing = () => import('./issue-certificates.ts');
@@ -18,11 +17,14 @@ const CA_DAYS = 3650;
 /** The longest that browsers accept. */
 const LEAF_DAYS = 397;
 
-export interface LocalCa extends CertificateSource {
+/** It can serve a provisioner as the source of certificates. */
+export interface LocalCa {
   /** PEM file of the CA's certificate. Clients must trust it. */
   readonly caFile: string;
-  /** Issues a missing certificate, so it never returns `null`. */
-  pathsFor(host: string): Promise<CertificatePaths>;
+  /** Issues a missing certificate. */
+  pathsFor(host: string): Promise<CertificateFiles>;
+  /** Removes the certificates of all other names. */
+  retain(served: readonly { readonly host: string }[]): Promise<void>;
 }
 
 interface LocalCaOptions {
@@ -47,7 +49,7 @@ export async function ensureLocalCa(
   const issuer =
     (await readIssuer(directory, now(), { leafDays, onlyName })) ??
     (await (await issuing()).issueCa(directory, { now: now(), days: caDays, onlyName }));
-  const pending = new Map<string, Promise<CertificatePaths>>();
+  const pending = new Map<string, Promise<CertificateFiles>>();
   return {
     caFile,
     pathsFor(host) {
@@ -79,14 +81,14 @@ interface Leaf {
   readonly days: number;
 }
 
-async function ensureLeaf(directory: string, issuer: Issuer, leaf: Leaf): Promise<CertificatePaths> {
+async function ensureLeaf(directory: string, issuer: Issuer, leaf: Leaf): Promise<CertificateFiles> {
   const stem = fileStem(leaf.host);
   const paths = { cert: join(directory, `${stem}.pem`), key: join(directory, `${stem}.key`) };
   if (!(await isUsable(paths, issuer, leaf))) await (await issuing()).issueLeaf(paths, issuer, leaf);
   return paths;
 }
 
-async function isUsable({ cert, key }: CertificatePaths, issuer: Issuer, { host, now, days }: Leaf) {
+async function isUsable({ cert, key }: CertificateFiles, issuer: Issuer, { host, now, days }: Leaf) {
   try {
     const leaf = new X509Certificate(await readFile(cert));
     const left = leaf.validToDate.getTime() - now.getTime();

@@ -2,7 +2,6 @@ import { EventEmitter } from 'node:events';
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 import { Worker } from 'node:worker_threads';
-import type { Supervisable } from '../../gitops/appliers/containers/process/supervisor.ts';
 
 interface ThreadOptions {
   readonly name: string;
@@ -16,7 +15,7 @@ interface ThreadOptions {
  * A script in a thread of this process, which a supervisor starts and ends like a process. It needs less memory than
  * another Node process. The script posts its messages to its `parentPort`, and ends when it gets the message `stop`.
  */
-export class Thread extends EventEmitter implements Supervisable {
+export class Thread extends EventEmitter {
   readonly pid = null;
   readonly stdout = null;
   readonly stderr = null;

@@ -57,7 +57,7 @@ export const MATRIX: readonly Row[] = [
 
   // Edge: the contract and the documents; the workers import the list of plugins; the router imports itty-router.
   {
-    from: 'edge/{ascii,host,host-control,bundle,bundle-cache,esbuild}.ts',
+    from: 'edge/{host,host-control,bundle,bundle-cache,esbuild}.ts',
     may: ['edge/**', 'plugins/document.ts', ...ANY_PACKAGE],
     because: 'they bundle the worker and run it under Miniflare, in Node',
   },
@@ -109,24 +109,14 @@ export const MATRIX: readonly Row[] = [
   },
   {
     from: 'sites/local/cloudflare/main.ts',
-    may: [
-      'base/**',
-      'sites/local/**',
-      'gitops/appliers/edge/store.ts',
-      'edge/host.ts',
-      'plugins/document.ts',
-      ...ANY_PACKAGE,
-    ],
+    may: ['base/**', 'sites/local/**', 'edge/host.ts', ...ANY_PACKAGE],
     never: ROOTS,
     because: 'on one machine the emulator starts the edge: the worker reads the KV of the emulator',
   },
   {
     from: 'sites/**',
-    may: ['base/**', 'sites/**', 'gitops/appliers/proxy/**', ...ANY_PACKAGE],
-    types: ['gitops/appliers/containers/process/**'],
+    may: ['base/**', 'sites/**', ...ANY_PACKAGE],
     never: ROOTS,
-    because:
-      'the stand-ins of one machine issue certificates, and drop the headers that the embedded proxy drops',
   },
 
   // Gitops: what it imports of other parts of the tree; the order of its own folders is in floors.ts.

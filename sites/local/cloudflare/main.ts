@@ -4,9 +4,13 @@ import { join } from 'node:path';
 import { parentPort } from 'node:worker_threads';
 import { z } from 'zod';
 import { demandInstalled } from '../../../base/runtime/optional.ts';
-import { ANALYTICS_DATASET, RAW_LOG_BUCKET, RAW_LOG_QUEUE, startEdgeHost } from '../../../edge/host.ts';
-import { namespaceTitle, PROFILES } from '../../../gitops/appliers/edge/store.ts';
-import { KV_NAMESPACES } from '../../../plugins/document.ts';
+import {
+  ANALYTICS_DATASET,
+  HOST_NAMESPACES,
+  RAW_LOG_BUCKET,
+  RAW_LOG_QUEUE,
+  startEdgeHost,
+} from '../../../edge/host.ts';
 import { startEgress } from '../egress.ts';
 import { routePatterns } from './api/context.ts';
 import { type ApiLimits, HOME_LIMITS, REAL_LIMITS } from './api/limits.ts';
@@ -97,9 +101,11 @@ async function start(env: z.infer<typeof environment>) {
   void endHungRuntimes(edge.url, ending.signal);
   await edge.setRoutes(...routePatterns(db, [env.EDGE_SCRIPT_NAME]));
 
+  // The titles that `wrangler` gives.
+  const namespaceOf = (name: string) => ensureNamespace(db, `${env.EDGE_SCRIPT_NAME}-${name}`).id;
   const bound = new Map(
-    ([...KV_NAMESPACES, PROFILES] as const).map((name) => {
-      const { id: namespace } = ensureNamespace(db, namespaceTitle(env.EDGE_SCRIPT_NAME, name));
+    HOST_NAMESPACES.map((name) => {
+      const namespace = namespaceOf(name);
       const delayMs = () => Math.round(Math.random() * limits.kvDelayMs);
       const delayed = delayedKv({ db, namespace, worker: edge.kv[name], delayMs });
       stack.defer(() => delayed.close());
@@ -113,10 +119,10 @@ async function start(env: z.infer<typeof environment>) {
     scripts: [env.EDGE_SCRIPT_NAME],
     worker: {
       bindings: [
-        ...[...KV_NAMESPACES, PROFILES].map((name) => ({
+        ...HOST_NAMESPACES.map((name) => ({
           name,
           type: 'kv_namespace',
-          namespace_id: ensureNamespace(db, namespaceTitle(env.EDGE_SCRIPT_NAME, name)).id,
+          namespace_id: namespaceOf(name),
         })),
         { name: 'RAW_LOGS', type: 'r2_bucket', bucket_name: RAW_LOG_BUCKET },
         { name: 'RAW_LOG_QUEUE', type: 'queue', queue_name: RAW_LOG_QUEUE },

@@ -63,8 +63,8 @@ test('a CA that isn’t limited to one name is replaced by one that is', async (
 test('each name has a CA of its own, which is read again after a restart', async () => {
   const cas = await openInsideCas(home);
   const [one, two] = await Promise.all([cas.caFileOf(ONE), cas.caFileOf(TWO), cas.caFileOf(ONE)]);
-  expect(await visit(ONE, await cas.pathsFor(ONE, 'inside'), one)).toBeNull();
-  expect(await visit(TWO, await cas.pathsFor(TWO, 'inside'), one)).not.toBeNull();
+  expect(await visit(ONE, await cas.pathsFor(ONE), one)).toBeNull();
+  expect(await visit(TWO, await cas.pathsFor(TWO), one)).not.toBeNull();
   const text = await readFile(two, 'utf8');
   const again = await openInsideCas(home);
   expect(again.id).toBe(cas.id);

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { equalSecrets } from '../../../../base/http/equal-secrets.ts';
+import { endToEndHeaders } from '../../../../base/http/hop-by-hop.ts';
 import type { Vhost } from '../desired.ts';
 import { HOP_SECRET_HEADERS, isDropped, RELAYED, ROBOTS, STATED } from '../policy.ts';
 import type { VisitorOf } from '../visitor-address.ts';
-import { endToEndHeaders } from './hop-by-hop.ts';
 
 /** The target of a request, read as nginx does: an absolute target takes precedence over the Host header. */
 export interface ProxiedRequest {

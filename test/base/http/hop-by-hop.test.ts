@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endToEndHeaders } from '../../../../../gitops/appliers/proxy/embedded/hop-by-hop.ts';
+import { endToEndHeaders } from '../../../base/http/hop-by-hop.ts';
 
 test.each<[string, string[], string[], string[]]>([
   [
