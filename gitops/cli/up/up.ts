@@ -149,7 +149,7 @@ async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
   return setup;
 }
 
-/** The shop and the stand-in for Google's servers. A process of their own would take the memory of a second Node. */
+/** The shop and the stand-in for Google's servers, in this process. */
 async function startDemo({ ports, demoSiteFile }: Setup, stack: AsyncDisposableStack): Promise<void> {
   // Loaded here, while the other processes start.
   const { serveDemo } = await import('../../../sites/local/demo/servers.ts');

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { serveOnDemand } from './on-demand.ts';
+import { buildShop } from './shop/app.ts';
+import { buildVendor } from './vendor/app.ts';
 import { defaultContainer, type WebContainer } from './vendor/google-tag.ts';
 
 interface DemoOptions {
@@ -41,11 +42,14 @@ export async function serveDemo({
     return { ...defaultContainer(id), serverContainerUrl: own?.webTagId === id ? own.edgeUrl : null };
   }
 
-  const shop = serveOnDemand(async () => (await import('./shop/app.ts')).buildShop({ site }));
-  const vendor = serveOnDemand(async () => (await import('./vendor/app.ts')).buildVendor({ containerOf }));
+  const shop = buildShop({ site });
+  const vendor = buildVendor({ containerOf });
   const close = async () => void (await Promise.all([shop.close(), vendor.close()]));
   // Waits for both: a server that is closed while it begins to listen would still listen afterwards.
-  const listening = await Promise.allSettled([shop.listen(shopPort), vendor.listen(vendorPort)]);
+  const listening = await Promise.allSettled([
+    shop.listen({ host: '127.0.0.1', port: shopPort }),
+    vendor.listen({ host: '127.0.0.1', port: vendorPort }),
+  ]);
   const failed = listening.find((one) => one.status === 'rejected');
   if (failed !== undefined) {
     await close();

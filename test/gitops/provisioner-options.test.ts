@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { ALLOCATOR, V8_OPTIONS } from '../../../../gitops/cli/up/v8-options.ts';
+import { ALLOCATOR, V8_OPTIONS } from '../support/gitops/provisioner-options.ts';
 
 const script = `
   for (let round = 0, kept = []; round < 100; round += 1) {
@@ -23,7 +23,7 @@ test('V8 accepts the options, which keep its young generation small', () => {
 test('`npm run provisioner` uses the same options and allocator settings', () => {
   const { scripts } = z
     .object({ scripts: z.record(z.string(), z.string()) })
-    .parse(JSON.parse(readFileSync(new URL('../../../../package.json', import.meta.url), 'utf8')));
+    .parse(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')));
   const env = Object.entries(ALLOCATOR).map(([name, value]) => `${name}=${value}`);
   expect(scripts.provisioner).toBe(
     [...env, 'node', ...V8_OPTIONS, '--env-file-if-exists=.env', 'gitops/main.ts'].join(' '),
