@@ -53,7 +53,7 @@ export async function refusals(
   await Promise.all(
     ids.map((id) =>
       atOnce(() => judge(id)).catch((error: unknown) => {
-        refused.set(id, refusalOf(context, { ...transfer, id }, error));
+        refused.set(id, transferRefusal(context, { ...transfer, id }, error));
       }),
     ),
   );
@@ -76,7 +76,7 @@ export async function refusals(
 }
 
 /** The problem to answer for one container. An error that isn't a refusal is logged. */
-export function refusalOf(
+export function transferRefusal(
   { log }: Pick<Context, 'log'>,
   { id, requestId }: Pick<Transfer, 'requestId'> & { readonly id: string },
   error: unknown,

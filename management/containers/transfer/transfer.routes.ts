@@ -14,7 +14,7 @@ import { releasePlaces } from '../../records/places.repository.ts';
 import { dryRunQuery, isDryRun, planAnswer, planOf } from '../../view/plan.ts';
 import { changeContainer, type Projector } from '../change.service.ts';
 import { demandQuota, holdQuota } from '../quota.ts';
-import { refusalOf, refusals, transferOf } from './judge.ts';
+import { refusals, transferOf, transferRefusal } from './judge.ts';
 
 const EXAMPLE_ID = '7c9e6679-7425-40de-944b-e07fc1f90ae7';
 
@@ -88,7 +88,7 @@ export function transferRoutes(context: Context, projection: Projector): Fastify
             await changeContainer(context, projection, transferOf(transfer, id));
             return itemOf(id, null);
           } catch (error) {
-            return itemOf(id, refusalOf(context, { ...transfer, id }, error));
+            return itemOf(id, transferRefusal(context, { ...transfer, id }, error));
           }
         };
         const change = randomUUID();
