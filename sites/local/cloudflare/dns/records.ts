@@ -95,8 +95,13 @@ export function zoneRecords({ db, zone, now, limit }: ZoneRecordsOptions) {
 
   function create(input: unknown): EmulatedRecord {
     const record = parseRecord(recordInput, input);
-    if (count() >= limit) throw new ApiError('recordQuota', 'Record quota exceeded.');
+    refuseAbove(1);
     return write(record, newId(), now().toISOString());
+  }
+
+  /** Counting reads the whole zone, so a batch asks once. */
+  function refuseAbove(added: number): void {
+    if (count() + added > limit) throw new ApiError('recordQuota', 'Record quota exceeded.');
   }
 
   function replace(id: string, input: unknown): EmulatedRecord {
@@ -125,12 +130,14 @@ export function zoneRecords({ db, zone, now, limit }: ZoneRecordsOptions) {
     if (deletes.length + patches.length + puts.length + posts.length > MAX_BATCH) {
       throw new ApiError('malformedBody', `A batch holds at most ${MAX_BATCH} operations.`);
     }
-    return transaction(db, () => ({
-      deletes: deletes.map(({ id }) => remove(id)),
-      patches: patches.map(({ id, ...changes }) => patch(id, changes)),
-      puts: puts.map(({ id, ...record }) => replace(id, record)),
-      posts: posts.map((record) => create(record)),
-    }));
+    return transaction(db, () => {
+      const removed = deletes.map(({ id }) => remove(id));
+      const patched = patches.map(({ id, ...changes }) => patch(id, changes));
+      const replaced = puts.map(({ id, ...record }) => replace(id, record));
+      if (posts.length > 0) refuseAbove(posts.length);
+      const created = posts.map((record) => write(record, newId(), now().toISOString()));
+      return { deletes: removed, patches: patched, puts: replaced, posts: created };
+    });
   }
 
   return { all, page, count, named, get, create, replace, patch, remove, batch };
