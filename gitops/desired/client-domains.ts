@@ -47,7 +47,7 @@ export function unboundCiphertexts(
 }
 
 /** The fingerprints of a site's secrets: those that are bound to its container, or the others. */
-export function secretPrints(
+function secretPrints(
   { config, serviceAccountKey, unbound = [] }: LoadedManifest,
   isBound: boolean,
 ): ReadonlySet<string> {
@@ -61,6 +61,26 @@ export function secretPrints(
   );
 }
 
+/**
+ * By site, the site of another client that has one of its secrets bound to its container, while this site hasn't: the
+ * secret was copied before it was bound. With `among`, only secrets of these sites count.
+ */
+export function copiedSecrets(live: readonly LoadedManifest[], among = live): Map<string, string> {
+  const wanted = new Set(among.flatMap((one) => [...secretPrints(one, true), ...secretPrints(one, false)]));
+  const bound = live.flatMap((holder) => [...secretPrints(holder, true)].map((print) => ({ print, holder })));
+  const originals = Map.groupBy(
+    bound.filter(({ print }) => wanted.has(print)),
+    ({ print }) => print,
+  );
+  return new Map(
+    live.flatMap((one) => {
+      const same = [...secretPrints(one, false)].flatMap((print) => originals.get(print) ?? []);
+      const original = same.find(({ holder }) => holder.client !== one.client)?.holder;
+      return original === undefined ? [] : [[one.site, original.site] as const];
+    }),
+  );
+}
+
 /** A ciphertext without the line breaks and lines around it, which don't matter. */
 export const ciphertextOf = (armored: string): string => armored.replace(/-----[^-]+-----|\s/g, '');
 
@@ -70,24 +90,25 @@ export const ciphertextOf = (armored: string): string => armored.replace(/-----[
  * to one client.
  */
 export function disputedDomains<One extends Manifest>(
-  manifests: Iterable<One>,
-  among?: Iterable<One>,
+  manifests: readonly One[],
+  among?: readonly One[],
   of: (manifest: One) => ReadonlySet<string> = registrableDomains,
 ): Map<string, Set<string>> {
-  const wanted = among === undefined ? null : new Set([...among].flatMap((one) => [...of(one)]));
-  const byDomain = new Map<string, Manifest[]>();
+  const wanted = among && new Set(among.flatMap((one) => [...of(one)]));
+  const clients = new Map<string, string>();
+  const disputed = new Set<string>();
   for (const manifest of manifests) {
-    for (const domain of of(manifest)) {
-      if (wanted !== null && !wanted.has(domain)) continue;
-      byDomain.set(domain, [...(byDomain.get(domain) ?? []), manifest]);
+    for (const one of of(manifest)) {
+      if (wanted?.has(one) === false) continue;
+      if ((clients.get(one) ?? manifest.client) !== manifest.client) disputed.add(one);
+      clients.set(one, manifest.client);
     }
   }
-  const found = new Map<string, Set<string>>();
-  for (const [domain, sites] of byDomain) {
-    if (sites.every(({ client }) => client === sites[0]?.client)) continue;
-    for (const { site } of sites) found.set(site, (found.get(site) ?? new Set()).add(domain));
-  }
-  return found;
+  if (disputed.size === 0) return new Map();
+  const found = manifests.map(
+    (manifest) => [manifest.site, new Set([...of(manifest)].filter((one) => disputed.has(one)))] as const,
+  );
+  return new Map(found.filter(([, its]) => its.size > 0));
 }
 
 /**

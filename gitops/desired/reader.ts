@@ -10,10 +10,10 @@ import { claimantsOf } from './claim-age.ts';
 import { claims, contestedNames, lostClaims } from './claims.ts';
 import {
   ciphertexts,
+  copiedSecrets,
   disputedDomains,
   lostDomains,
   registrableDomains,
-  secretPrints,
   unboundCiphertexts,
 } from './client-domains.ts';
 import type { DesiredSite, DesiredState, OtherHostSite } from './desired-state.ts';
@@ -262,28 +262,8 @@ function stalledByName(site: string, blob: string, message: string): DesiredSite
   return { site, blob, manifest: null, stalled: { reason: 'NameTaken' satisfies Reason, message } };
 }
 
-/**
- * By site, the site of another client that has one of its secrets bound to its container, while this site hasn't: the
- * secret was copied before it was bound. With `among`, only secrets of these sites count.
- */
-function copiedSecrets(live: readonly LoadedManifest[], among = live): Map<string, string> {
-  const wanted = new Set(among.flatMap((one) => [...secretPrints(one, true), ...secretPrints(one, false)]));
-  const holders = live.filter((one) => meet(secretPrints(one, true), wanted));
-  return new Map(
-    live.flatMap((one) => {
-      const free = secretPrints(one, false);
-      const original = holders.find(
-        (holder) => holder.client !== one.client && meet(secretPrints(holder, true), free),
-      );
-      return original === undefined ? [] : [[one.site, original.site] as const];
-    }),
-  );
-}
-
 const isWithin = (part: ReadonlySet<string>, whole: ReadonlySet<string>) =>
   [...part].every((one) => whole.has(one));
-const meet = (some: ReadonlySet<string>, others: ReadonlySet<string>) =>
-  [...some].some((one) => others.has(one));
 
 function liveManifests(sites: ReadonlyMap<string, DesiredSite>): LoadedManifest[] {
   const live: LoadedManifest[] = [];
