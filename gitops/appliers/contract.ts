@@ -168,6 +168,8 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
   events?(signal: AbortSignal): AsyncIterable<unknown>;
   /** Which of the site's running objects don't serve at the moment, for people; `null`: all do. */
   faultOf?(site: string): string | null;
+  /** The keys of the site's servers that serve visitors at the moment. */
+  serving?(site: string): readonly string[];
   /** What the host lacks for all sites that use this target, as of the last observation or change; `null`: nothing. */
   shortfall?(): Shortfall | null;
   /** `null`: not observed yet. Without this function, nothing limits the number of the target's objects. */

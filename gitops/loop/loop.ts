@@ -80,7 +80,11 @@ export class Loop {
     const index = new HistoryIndex(deps.repo, deps.log);
     const faultOf = (site: string) =>
       deps.appliers.map((applier) => applier.faultOf?.(site) ?? null).find((fault) => fault !== null) ?? null;
-    const statuses = new SiteStatuses(deps.host, known?.sites ?? [], { inventory, faultOf });
+    const serving = (site: string) =>
+      deps.appliers.flatMap(({ target, serving: keysOf }) =>
+        (keysOf?.(site) ?? []).map((key) => ({ target, key })),
+      );
+    const statuses = new SiteStatuses(deps.host, known?.sites ?? [], { inventory, faultOf, serving });
     const source = new Source({ ...deps, clock, onLateRevision: () => triggers.check() });
     const shared = {
       ...deps,

@@ -4,7 +4,7 @@ import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { DesiredSite } from '../desired/desired-state.ts';
 import type { Inventory } from '../pass/inventory.ts';
 import type { PassPlan } from '../pass/pass.ts';
-import { meaningOf, type Reason, type SiteStatus, toldOf } from '../report/report.ts';
+import { meaningOf, type Reason, type ResourceStatus, type SiteStatus, toldOf } from '../report/report.ts';
 import {
   conditionAfterRun,
   initialStatus,
@@ -28,10 +28,16 @@ interface SiteStatusesDeps {
   readonly inventory: Pick<Inventory, 'convergedTo'>;
   /** See `Applier`. */
   readonly faultOf: (site: string) => string | null;
+  /** See `Applier`. */
+  readonly serving: (site: string) => readonly Pick<ResourceStatus, 'target' | 'key'>[];
 }
 
 /** Reasons that stay while a container doesn't serve: they say why a change, or the repair itself, isn't made. */
 const KEPT: readonly Reason[] = ['Failed', 'Retrying', 'QuotaReached', 'ObserveFailed'];
+
+/** Reasons beside which a container that doesn't serve, or can't be started, is the only trouble. */
+const SERVERS_FAIL: readonly Reason[] = ['Failed', 'Retrying'];
+const ELSE_WELL: readonly Reason[] = ['Ready', 'Progressing', ...SERVERS_FAIL];
 
 /** The only writer of site conditions (docs/reconciler.md, rule 14). */
 export class SiteStatuses {
@@ -143,9 +149,27 @@ export class SiteStatuses {
 
   #shown(status: SiteStatus): SiteStatus {
     const fault = this.#deps.faultOf(status.site);
-    const shown = fault === null ? status : unhealthy(status, fault);
+    const shown = {
+      ...(fault === null ? status : unhealthy(status, fault)),
+      ...(this.#isPartial(status, fault) ? { partial: true as const } : {}),
+    };
     if (this.#revision === null || this.#deps.inventory.convergedTo(status.site) === null) return shown;
     return { ...shown, desired: this.#revision, applied: this.#revision };
+  }
+
+  /** Only servers fail, and another one that git asks for serves. */
+  #isPartial({ site, reason, resources }: SiteStatus, fault: string | null): boolean {
+    const isRefused = meaningOf(reason) === 'refused';
+    if (fault === null ? !SERVERS_FAIL.includes(reason) : !ELSE_WELL.includes(reason) && !isRefused)
+      return false;
+    const serving = this.#deps.serving(site);
+    const isOneOf = (one: ResourceStatus) =>
+      serving.some(({ target, key }) => target === one.target && key === one.key);
+    const unapplied = resources.filter(({ state }) => state !== 'applied');
+    return (
+      resources.some((one) => one.state === 'applied' && isOneOf(one)) &&
+      unapplied.every(({ target }) => target === serving[0]?.target)
+    );
   }
 }
 

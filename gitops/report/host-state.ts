@@ -2,24 +2,49 @@ import { meaningOf, refusalOf, type ShownSite, toldOf } from './report.ts';
 import { faultsIn } from './site-condition.ts';
 import { type SiteState, siteState } from './site-state.ts';
 
+/** What a host says of a site; management reads it from hosts of any version. */
+interface ReportedSite {
+  readonly reason: string;
+  readonly message: string;
+  readonly partial?: true | undefined;
+  readonly conditions?: readonly { readonly condition: string; readonly message: string }[] | undefined;
+}
+
+/** What goes wrong with a site on its host. */
+interface Trouble {
+  readonly detail: string;
+  /** The site is served all the same: only some of its servers fail. */
+  readonly isPartial: boolean;
+}
+
+/**
+ * What the status of a site that is up says to go wrong; `null`: nothing. `told`: a reason or condition with its
+ * message, for the reader.
+ */
+export function troubleOf(
+  { reason, message, partial, conditions = [] }: ReportedSite,
+  told = toldOf,
+): Trouble | null {
+  const isTrouble = meaningOf(reason) === 'trouble';
+  const faults = faultsIn(conditions).map((one) => told(one.condition, one.message));
+  const details = [...(isTrouble ? [told(reason, message)] : []), ...faults];
+  if (details.length === 0) return null;
+  return { detail: details.join('; '), isPartial: !isTrouble || partial === true };
+}
+
 /** The state of a site by what its host alone knows. */
 export function hostState(site: Omit<ShownSite, 'resources' | 'state'>): SiteState {
-  const { reason, message, applied, health, suspended, servingOff, conditions = [] } = site;
+  const { reason, message, applied, suspended, servingOff } = site;
   const meaning = meaningOf(reason);
   const told = toldOf(reason, message);
   const refusal = meaning === 'gone' ? null : refusalOf(site);
-  const [fault] = faultsIn(conditions);
   const isUp = applied !== null && meaning !== 'gone';
-  const isFailing = meaning === 'trouble' || (meaning === 'well' && health === 'degraded');
+  const trouble = isUp ? troubleOf(site) : null;
   return siteState({
     removal: meaning !== 'gone' ? null : reason === 'Removed' ? 'done' : 'running',
     isOff: servingOff === true,
-    fault:
-      isUp && fault !== undefined
-        ? { of: 'host', detail: `${fault.condition}: ${fault.message}` }
-        : isUp && isFailing
-          ? { of: 'host', detail: meaning === 'trouble' ? told : null }
-          : null,
+    fault: trouble === null || trouble.isPartial ? null : { of: 'host', detail: trouble.detail },
+    partial: trouble?.isPartial ? { detail: trouble.detail } : null,
     refusal: refusal === null ? null : { of: 'manifest', detail: refusal },
     setup: applied === null && meaning !== 'gone' ? { detail: told } : null,
     unserved: [],

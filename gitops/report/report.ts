@@ -179,6 +179,8 @@ export const siteStatusSchema = z.object({
   health: z.enum(['healthy', 'degraded', 'unknown']),
   /** Why the newest manifest isn't used, whatever else the reason says. Missing: it is used. */
   refusal: z.string().optional(),
+  /** Only servers of the site fail, and others of them serve what git says. */
+  partial: z.literal(true).optional(),
   /** The manifest says `suspend`: nothing is changed, and drift isn't repaired. */
   suspended: z.literal(true).optional(),
   /** The manifest says `serving: false`: the edge answers nothing of the site. */

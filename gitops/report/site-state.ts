@@ -27,6 +27,8 @@ export interface SiteFacts {
     readonly detail: string | null;
     readonly remedy?: string | undefined;
   } | null;
+  /** Some of its servers fail, and others serve. */
+  readonly partial: { readonly detail: string | null } | null;
   /** The newest manifest isn't applied: it is refused (`manifest`), or another site holds what it names (`claim`). */
   readonly refusal: { readonly of: 'manifest' | 'claim'; readonly detail: string | null } | null;
   /** It has never been served, or not since it was restored. */
@@ -60,7 +62,14 @@ export function siteState(facts: SiteFacts): SiteState {
   });
   const [first, ...others] = holding;
   if (first === undefined) throw new Error('no state of a site holds');
-  return { ...first, also: others.map(({ name }) => name) };
+  // Otherwise what fails of a site that is served, but is named by another state, would be said nowhere.
+  const served = others.find(({ name }) => name === 'serving');
+  const details = [first.detail, served?.detail ?? null].filter((detail) => detail !== null);
+  return {
+    ...first,
+    detail: details.length === 0 ? null : details.join('; '),
+    also: others.map(({ name }) => name),
+  };
 }
 
 /** For each state: what is said of a site that has it; `null`: it doesn't hold. */
@@ -114,8 +123,15 @@ const WORDS: Readonly<Record<SiteStateName, (facts: SiteFacts) => Words | null>>
     };
   },
   serving(facts) {
-    const { isOff, fault, unserved } = facts;
+    const { isOff, fault, unserved, partial } = facts;
     if (!isUp(facts) || isOff || fault !== null || unserved.length > 0) return null;
+    if (partial !== null) {
+      return {
+        sentence: 'It is served, but not all of its servers run.',
+        remedy: FAULTS.host.remedy,
+        detail: partial.detail,
+      };
+    }
     return { sentence: 'It is served.', remedy: null, detail: null };
   },
 };

@@ -39,6 +39,7 @@ const site = z.object({
   message: text.default(''),
   health: z.enum(HEALTHS).default('unknown'),
   refusal: text.optional(),
+  partial: z.literal(true).optional(),
   conditions: z.array(z.object({ condition: z.string(), message: text })).default([]),
 });
 const certificate = z.object({

@@ -60,6 +60,7 @@ function factsOf(known: StateBasis): SiteFacts {
     removal: status === 'removed' ? 'done' : status === 'deprovisioning' ? 'running' : null,
     isOff: isLive && manifest.serving === false,
     fault: faultOf(known, isUp),
+    partial: isUp && host_reason === 'host_partial' ? { detail: host_detail } : null,
     refusal: isProjectionReason(status_reason)
       ? { of: status_reason === 'invalid_manifest' ? 'manifest' : 'claim', detail: status_detail }
       : isLive && host_refusal !== null
@@ -72,7 +73,7 @@ function factsOf(known: StateBasis): SiteFacts {
 }
 
 function faultOf(
-  { status, status_reason, status_detail, health, host_reason, host_detail }: StateBasis,
+  { status, status_reason, status_detail, host_reason, host_detail }: StateBasis,
   isUp: boolean,
 ): SiteFacts['fault'] {
   if (status === 'failed') {
@@ -80,9 +81,7 @@ function faultOf(
     return { of: 'setup', detail: status_detail, remedy };
   }
   if (!isUp) return null;
-  if (health === 'degraded') {
-    return { of: 'host', detail: host_reason === 'host_trouble' ? host_detail : null };
-  }
+  if (host_reason === 'host_trouble') return { of: 'host', detail: host_detail };
   if (status !== 'verification_failed') return null;
   return { of: 'checks', detail: isProjectionReason(status_reason) ? null : status_detail };
 }

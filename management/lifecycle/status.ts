@@ -63,6 +63,7 @@ export const STATUS_REASONS = {
     'the manifest has suspend: true; until the site is resumed, changes wait and nothing is repaired',
   serving_off: 'the manifest has serving: false; until the site is resumed, the edge answers nothing of it',
   host_trouble: 'the host reports a fault, or can’t apply what git says; the last good state keeps running',
+  host_partial: 'the host reports that some of the site’s servers fail; the others serve',
   host_refused: 'the host refuses the newest manifest; the last one that it accepted stays applied',
   domain_unproven:
     'a domain is not proven to be the client’s, or the record that proves it is missing; statusDetail has the record',
@@ -74,7 +75,10 @@ export type StatusReason = keyof typeof STATUS_REASONS;
 const PROJECTION_REASONS: readonly StatusReason[] = ['port_taken', 'domain_in_use', 'invalid_manifest'];
 
 /** Reasons that come from the host's report. They are shown if there is no other reason. */
-export type HostReason = Extract<StatusReason, 'host_trouble' | 'host_refused' | 'suspended'>;
+export type HostReason = Extract<
+  StatusReason,
+  'host_trouble' | 'host_partial' | 'host_refused' | 'suspended'
+>;
 
 export function isProjectionReason(reason: StatusReason | null): boolean {
   return reason !== null && PROJECTION_REASONS.includes(reason);

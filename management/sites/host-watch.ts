@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
+import { troubleOf } from '../../gitops/report/host-state.ts';
 import { meaningOf, refusalOf } from '../../gitops/report/report.ts';
-import { faultsIn } from '../../gitops/report/site-condition.ts';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { hostDetail } from '../lifecycle/host-detail.ts';
@@ -16,27 +16,23 @@ import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 
 /** A container's health by its site's status on the host; `null`: the status says nothing about it. */
 export function judgeHealth(status: ProvisionerSite): HostVerdict | null {
-  const { reason, message, health, conditions } = status;
+  const { reason, message } = status;
   const refusal = refusalOf(status);
   const meaning = meaningOf(reason);
   if (meaning === 'changing' || meaning === 'gone') return null;
-  const faults = faultsIn(conditions);
-  if (faults.length > 0) {
-    const detail = faults.map((fault) => hostDetail(fault.condition, fault.message)).join('; ');
-    return { health: 'degraded', obstacle: { reason: 'host_trouble', detail }, refusal };
+  const trouble = troubleOf(status, hostDetail);
+  if (trouble !== null) {
+    const { detail, isPartial } = trouble;
+    return {
+      health: 'degraded',
+      obstacle: { reason: isPartial ? 'host_partial' : 'host_trouble', detail },
+      refusal,
+    };
   }
-  const detail = hostDetail(reason, message);
-  switch (meaning) {
-    case 'well':
-      return { health: health === 'degraded' ? 'degraded' : 'healthy', obstacle: null, refusal };
-    // It isn't ready, because changes wait: that is as it was asked for.
-    case 'suspended':
-      return { health: 'healthy', obstacle: { reason: 'suspended', detail: message }, refusal };
-    case 'refused':
-      return { health: 'healthy', obstacle: { reason: 'host_refused', detail }, refusal };
-    case 'trouble':
-      return { health: 'degraded', obstacle: { reason: 'host_trouble', detail }, refusal };
-  }
+  const waits = { reason: 'suspended', detail: message } as const;
+  const refused = refusal === null ? null : ({ reason: 'host_refused', detail: refusal } as const);
+  // Changes that wait are as it was asked for.
+  return { health: 'healthy', obstacle: meaning === 'suspended' ? waits : refused, refusal };
 }
 
 /** Whether a verdict differs from what is known of a container. */

@@ -264,6 +264,35 @@ test('a refusal that only the host knows is listed behind a fault, and named aga
   await eventually(async () => expect((await read(site)).state).toMatchObject({ name: 'serving', also: [] }));
 });
 
+test('a site of which some servers fail is served, and says what fails from its beginning to its end', async () => {
+  const site = await create();
+  const message = 'processing server 1 fails its health check';
+  world.provisioner.sites.set(site.siteId, { reason: 'Unhealthy', message, partial: true });
+  await eventually(async () =>
+    expect(await read(site)).toMatchObject({
+      state: {
+        name: 'serving',
+        also: [],
+        sentence: 'It is served, but not all of its servers run.',
+        remedy: expect.stringMatching(/\.$/),
+        detail: `Unhealthy: ${message}`,
+      },
+      health: 'degraded',
+      statusReason: 'host_partial',
+      statusDetail: `Unhealthy: ${message}`,
+    }),
+  );
+  world.provisioner.sites.set(site.siteId, { reason: 'Ready', message: '' });
+  await eventually(async () =>
+    expect(await read(site)).toMatchObject({ state: { name: 'serving', detail: null }, health: 'healthy' }),
+  );
+  const { body } = await world.call('GET', `/server-containers/${site.id}/events`, { as: 'viewer' });
+  expect(body.events.slice(-2)).toMatchObject([
+    { kind: 'host', reason: 'host_partial', detail: `Unhealthy: ${message}` },
+    { kind: 'host', reason: null, detail: null },
+  ]);
+});
+
 test('a site whose first manifest the host refuses isn’t only being set up', async () => {
   world.provisioner.edge = { served: false, detail: 'shop answers with status 404' };
   const site = await start();

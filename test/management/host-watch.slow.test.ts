@@ -56,18 +56,6 @@ test.each(Object.keys(REASONS) as Reason[])(
   },
 );
 
-test('a converged site can still be degraded', () => {
-  const said = {
-    site: 'a',
-    ready: true,
-    reason: 'Ready',
-    message: '',
-    health: 'degraded' as const,
-    conditions: [],
-  };
-  expect(judgeHealth(said)).toEqual({ health: 'degraded', obstacle: null, refusal: null });
-});
-
 test('a site that is suspended is well, although it isn’t ready while changes wait', () => {
   const said = {
     site: 'a',

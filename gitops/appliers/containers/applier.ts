@@ -295,6 +295,11 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
 
     isBringingUp: () => starting > 0,
     faultOf: (site) => watch.faultOf(site),
+    serving: (site) =>
+      watch.serving(site).flatMap((name) => {
+        const key = keyOfName(instance, name);
+        return key?.startsWith(`${site}/processing/`) ? [key] : [];
+      }),
 
     async readSlots(signal) {
       await list(new Set(), signal);

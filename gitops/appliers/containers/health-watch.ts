@@ -85,6 +85,13 @@ export class HealthWatch {
       : `${faults.sort().join('; ')}. This ends after ${SETTLED_MS / 1000} s with answers only`;
   }
 
+  /** The names of the site's containers that answer. */
+  serving(site: string): string[] {
+    return [...this.#watched].flatMap(([name, one]) =>
+      one.site === site && !this.#outages.has(name) ? [name] : [],
+    );
+  }
+
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#clock.sleep(INTERVAL_MS, { signal, ref: false });

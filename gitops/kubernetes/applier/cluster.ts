@@ -23,6 +23,7 @@ import type { kubernetesSettings } from './settings.ts';
 import type { RenderSite } from './site-resources.ts';
 import { SiteSecrets } from './site-secrets.ts';
 import { Copies } from './state/copies.ts';
+import { WantedSpecs } from './state/wanted-specs.ts';
 import { Writer } from './writer.ts';
 
 /** The sources of what is delivered to a cluster's gateways. */
@@ -67,6 +68,7 @@ export interface Cluster {
   /** `null`: nothing is delivered to gateways. */
   readonly gateway: GatewayParts | null;
   /** `null`: preview servers run always. */
+  readonly wanted: WantedSpecs;
   readonly failedPreviews: FailedPreviews | null;
   readonly podOutages: PodOutages;
   render: RenderSite;
@@ -146,11 +148,15 @@ export async function openCluster(
           place: { identity, namespace, gatewayNamespace },
           ...{ client, ordinal, log, clock, waitMs },
         });
+  const wanted = new WantedSpecs();
   const failedPreviews =
-    gateway === null ? null : new FailedPreviews({ client, identity, copies, reports: gateway.copies });
-  const podOutages = new PodOutages({ client, copies, identity, log, clock });
+    gateway === null
+      ? null
+      : new FailedPreviews({ client, identity, copies, wanted, reports: gateway.copies });
+  const podOutages = new PodOutages({ client, copies, wanted, identity, log, clock });
   return {
     gateway,
+    wanted,
     failedPreviews,
     podOutages,
     client,

@@ -6,7 +6,7 @@ import { newestPodFault, podRefusal } from './rollout.ts';
 import type { Copies } from './state/copies.ts';
 import { deploymentState } from './state/deployment.ts';
 import { MANAGER } from './state/mark.ts';
-import type { ObjectSpec } from './state/object-spec.ts';
+import type { WantedSpecs } from './state/wanted-specs.ts';
 
 /** The cause if nothing more is known: the pods are gone, or show no fault. */
 const NOT_READY = 'no pod was ready within 55 seconds';
@@ -30,6 +30,7 @@ interface FailedPreviewsDeps {
   readonly identity: Identity;
   /** Of the sites' objects. */
   readonly copies: Copies;
+  readonly wanted: WantedSpecs;
   /** Of the Leases in the gateways' namespace. */
   readonly reports: Copies;
 }
@@ -43,8 +44,6 @@ export class FailedPreviews {
   readonly #ended = new AbortController();
   /** By service (`<namespace>/<name>`); its Deployment has the same name. */
   readonly #failures = new Map<string, Failure>();
-  /** The desired Deployments on demand, by the same key. */
-  readonly #specs = new Map<string, ObjectSpec>();
 
   constructor(deps: FailedPreviewsDeps) {
     this.#deps = deps;
@@ -54,22 +53,14 @@ export class FailedPreviews {
     ready.catch(() => undefined); // the next change of a Lease is noted
   }
 
-  /** Sets the desired Deployments: those of the whole host (`scope` is `null`), or those of the sites in `scope`. */
-  want(specs: Iterable<ObjectSpec>, scope: ReadonlySet<string> | null): void {
-    for (const [key, { manifest }] of this.#specs) {
-      if (scope?.has(manifest.site) ?? true) this.#specs.delete(key);
-    }
-    for (const spec of specs) if (spec.initialReplicas === 0) this.#specs.set(serviceOf(spec.address), spec);
-  }
-
   /**
    * Why a site's preview server didn't start for its last request, and what to do; `null`: it did, or has had no
    * request since its Deployment was changed.
    */
   messageOf(site: string): string | null {
     for (const [service, { seen }] of this.#failures) {
-      const spec = this.#specs.get(service);
-      if (spec === undefined || spec.manifest.site !== site || seen === null) continue;
+      const spec = this.#deps.wanted.find(service);
+      if (spec?.initialReplicas !== 0 || spec.manifest.site !== site || seen === null) continue;
       const deployment = this.#deps.copies.find(spec.address);
       if (deployment === undefined || deploymentState(deployment).available > 0) continue;
       // Another template has replaced the one that failed.
@@ -131,16 +122,6 @@ export class FailedPreviews {
     const { signal } = this.#ended;
     return (await newestPodFault(deployment, { client, isFinal: true }, signal))?.message ?? null;
   }
-}
-
-function serviceOf({
-  namespace,
-  name,
-}: {
-  readonly namespace: string | null;
-  readonly name: string;
-}): string {
-  return `${namespace ?? ''}/${name}`;
 }
 
 /** When the newest of our applies that changed the Deployment was made. */

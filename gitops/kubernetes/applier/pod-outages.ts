@@ -8,9 +8,11 @@ import { addressOf, objectKey } from '../client/address.ts';
 import type { KubernetesClient } from '../client/contract.ts';
 import type { KubernetesObject, ObjectAddress } from '../client/kinds.ts';
 import { objectName, podSelector } from './objects/names.ts';
+import { newestPodFault, podRefusal } from './rollout.ts';
 import type { Copies } from './state/copies.ts';
 import { deploymentState } from './state/deployment.ts';
 import { type LostPod, lostPod } from './state/lost-pod.ts';
+import type { WantedSpecs } from './state/wanted-specs.ts';
 
 /** A new pod may be ready by then: no read is needed. */
 const CONFIRM_MS = 2_000;
@@ -19,6 +21,8 @@ const INTERVAL_MS = 5_000;
 /** An outage ends after this long with all pods ready. Management, which reads every 5 s, therefore sees each one. */
 const SETTLED_MS = 15_000;
 const READS_AT_ONCE = 8;
+/** Pods that are still not ready after this long are said not to start. An image may be pulled to another node first. */
+const START_MS = 60_000;
 /** How many lost pods a text names. */
 const MOST_NAMED = 3;
 
@@ -32,13 +36,14 @@ interface Outage {
 interface PodOutagesDeps {
   readonly client: KubernetesClient;
   readonly copies: Copies;
+  readonly wanted: WantedSpecs;
   readonly identity: Identity;
   readonly log: Pick<Log, 'info' | 'warn'>;
   readonly clock?: Clock;
 }
 
 /**
- * Says which pods served and don't any more. It changes nothing: nodes probe the pods, and restart those that fail.
+ * Says which pods served and don't any more, or can't start beside others. It changes nothing: nodes probe the pods, and restart those that fail.
  * Pods are read only while a Deployment that was rolled out has fewer ready ones than it should have.
  */
 export class PodOutages {
@@ -69,6 +74,17 @@ export class PodOutages {
       : `${faults.sort().join('; ')}. This ends after ${SETTLED_MS / 1000} s with all pods ready`;
   }
 
+  /** The site's Deployments for visitors of which a pod serves. */
+  serving(site: string): ObjectAddress[] {
+    return [...this.#deps.copies.of('Deployment')].flatMap((one) =>
+      one.metadata.labels?.['tagyard/site'] === site &&
+      one.metadata.name === objectName(site, 'processing') &&
+      deploymentState(one).available > 0
+        ? [addressOf(one)]
+        : [],
+    );
+  }
+
   close(): void {
     this.#ended.abort();
   }
@@ -87,19 +103,24 @@ export class PodOutages {
   /** Reads the Deployment's pods, and reads them again until there is no outage. */
   async #follow(key: string, address: ObjectAddress): Promise<void> {
     const { signal } = this.#ended;
+    const { copies } = this.#deps;
+    const beganAt = this.#clock.now();
     this.#followed.set(key, false);
     try {
       await this.#clock.sleep(CONFIRM_MS, { signal, ref: false });
       while (!signal.aborted) {
         this.#followed.set(key, false);
-        const isRead = await this.#reads(() => this.#read(key, address)).then(
-          () => true,
+        const isRead = await this.#reads(() => this.#read(key, address, beganAt)).then(
+          () => {
+            this.#warn(null);
+            return true;
+          },
           (error: unknown) => {
             if (!signal.aborted) this.#warn(error);
             return false;
           },
         );
-        const isOver = isRead && !this.#outages.has(key);
+        const isOver = isRead && !this.#outages.has(key) && !lacksPods(copies.find(address));
         if (isOver && this.#followed.get(key) === false) return;
         if (!isOver) await this.#clock.sleep(INTERVAL_MS, { signal, ref: false });
       }
@@ -108,7 +129,8 @@ export class PodOutages {
     }
   }
 
-  async #read(key: string, address: ObjectAddress): Promise<void> {
+  /** `beganAt`: since when pods are missing, by the monotonic clock. */
+  async #read(key: string, address: ObjectAddress, beganAt: number): Promise<void> {
     const { client, copies, identity } = this.#deps;
     const deployment = copies.find(address);
     const known = this.#outages.get(key);
@@ -123,16 +145,31 @@ export class PodOutages {
     const selector = Object.entries(podSelector(site, role, { identity }));
     const labels = selector.map(([label, value]) => `${label}=${value}`).join();
     const { items } = await client.list({ kind: 'Pod', namespace, labels }, this.#ended.signal);
-    this.#warn(null);
     const lost = items.map(lostPod).filter((one) => one !== null);
-    if (lost.length > 0) this.#fails(key, site, lost);
-    else if (known !== undefined && hasPods(deployment)) this.#serves(key, known);
+    if (lost.length > 0) this.#fails(key, site, described(lost));
+    else if (known === undefined && this.#clock.now() - beganAt >= START_MS) {
+      const fault = await this.#unstarted(key, deployment);
+      if (fault !== null) this.#fails(key, site, fault);
+    } else if (known !== undefined && hasPods(deployment)) this.#serves(key, known);
     else if (known !== undefined) this.#outages.set(key, { ...known, readySince: null });
   }
 
-  #fails(key: string, site: string, lost: readonly LostPod[]): void {
+  /** Why pods of the Deployment don't start while others serve; `null`: none serves, or all start. */
+  async #unstarted(key: string, deployment: KubernetesObject): Promise<string | null> {
+    const { client, copies, identity } = this.#deps;
+    const spec = this.#deps.wanted.find(key);
+    const { ready, replicas, available } = deploymentState(deployment);
+    if (spec === undefined || available === 0 || !lacksPods(deployment)) return null;
+    const refused = podRefusal(deployment, { copies, identity });
+    const cause =
+      refused ?? (await newestPodFault(deployment, { client, isFinal: true }, this.#ended.signal));
+    const why = cause === null ? 'not ready' : spec.redacted(cause.message);
+    return `${replicas - ready} of ${counted(replicas, 'pod')} of ${deployment.metadata.name} can’t start (${why})`;
+  }
+
+  #fails(key: string, site: string, what: string): void {
     const known = this.#outages.get(key);
-    const fault = known?.fault ?? described(lost);
+    const fault = known?.fault ?? what;
     this.#outages.set(key, { site, fault, readySince: null });
     if (known === undefined) this.#deps.log.warn({ site, deployment: key }, fault);
   }

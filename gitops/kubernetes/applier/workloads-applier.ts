@@ -10,7 +10,7 @@ import { earlierTemplate, RolloutFailures, rolledOut } from './rollout.ts';
 import { siteResources, WORKLOADS } from './site-resources.ts';
 import { deploymentState, isRolledOut, outageOf } from './state/deployment.ts';
 import { EARLIER } from './state/mark.ts';
-import type { ObjectRef, ObjectSpec } from './state/object-spec.ts';
+import { type ObjectRef, type ObjectSpec, resourceKey } from './state/object-spec.ts';
 import { revisionNumber } from './state/replica-sets.ts';
 
 /**
@@ -18,7 +18,7 @@ import { revisionNumber } from './state/replica-sets.ts';
  * replaced by the previous one, whose pods continue to serve.
  */
 export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
-  const { client, copies, clients, writer, secrets, failedPreviews, podOutages } = cluster;
+  const { client, copies, clients, writer, secrets, wanted, podOutages } = cluster;
   const failures = new RolloutFailures();
   let rollouts = 0;
 
@@ -116,7 +116,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
 
     async observe(desired, signal, scope) {
       if (scope === undefined) failures.retain(new Set(desired.map(({ hash }) => hash)));
-      failedPreviews?.want(
+      wanted.replace(
         desired.map(({ spec }) => spec),
         scope?.sites ?? null,
       );
@@ -147,6 +147,7 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
 
     isBringingUp: () => rollouts > 0,
     faultOf: (site) => podOutages.faultOf(site),
+    serving: (site) => podOutages.serving(site).map(resourceKey),
   };
 }
 

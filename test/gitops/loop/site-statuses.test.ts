@@ -1,18 +1,21 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { Target } from '../../../gitops/appliers/contract.ts';
 import type { SiteOutcome } from '../../../gitops/loop/execute.ts';
 import { SiteStatuses } from '../../../gitops/loop/site-statuses.ts';
 import type { PassPlan } from '../../../gitops/pass/pass.ts';
-import { change, desiredSite, desiredState, passPlan } from '../../support/gitops/plans.ts';
+import { change, desiredSite, desiredState, passPlan, resource } from '../../support/gitops/plans.ts';
 
 const shop = desiredSite('shop');
 let converged: Set<string>;
 let statuses: SiteStatuses;
 let fault: string | null;
+let serving: { target: string; key: string }[];
 beforeEach(() => {
   converged = new Set();
   fault = null;
+  serving = [];
   const inventory = { convergedTo: (site: string) => (converged.has(site) ? shop : null) };
-  statuses = new SiteStatuses('tag-1', [], { inventory, faultOf: () => fault });
+  statuses = new SiteStatuses('tag-1', [], { inventory, faultOf: () => fault, serving: () => serving });
 });
 const planAt = (revision: string, extra: Parameters<typeof passPlan>[1] = {}, sites = [shop]) =>
   passPlan(sites, { desired: desiredState(sites, { revision }), ...extra });
@@ -189,6 +192,60 @@ describe('while a container doesn’t serve, a site', () => {
       ...unhealthy,
       reason: 'ObserveFailed',
       message: `containers: Docker did not answer; ${failing}`,
+    });
+  });
+
+  describe('beside another one that serves,', () => {
+    const all = [
+      resource('shop', 'a', { target: 'containers' }),
+      resource('shop', 'b', { target: 'containers' }),
+      resource('shop', 'p', { target: 'proxy' }),
+    ];
+    const resources = () => all;
+    const failing = (target: Target, key: string): SiteOutcome => ({
+      ...done,
+      failures: [{ change: change('shop', key, { target }), error: new Error('refused') }],
+    });
+    beforeEach(() => {
+      serving = [{ target: 'containers', key: 'a' }];
+    });
+
+    test.each([
+      ['a server is lost', () => settle(planAt('r1', { resources })), 'processing server 1 fails', true],
+      [
+        'a server can’t be started',
+        () => settle(planAt('r1', { resources }), failing('containers', 'b'), false),
+        null,
+        true,
+      ],
+      [
+        'the one that serves can’t be replaced',
+        () => settle(planAt('r1', { resources }), failing('containers', 'a'), false),
+        null,
+        false,
+      ],
+      [
+        'the proxy fails, too',
+        () => settle(planAt('r1', { resources }), failing('proxy', 'p'), false),
+        'processing server 1 fails',
+        false,
+      ],
+      [
+        'a name is in conflict, too',
+        () => settle(planAt('r1', { resources, bySite: { shop: { conflicts } } })),
+        'processing server 1 fails',
+        false,
+      ],
+    ] as const)('while %s', (_what, settles, said, isPartial) => {
+      settles();
+      fault = said;
+      expect(statuses.get('shop')?.partial).toBe(isPartial || undefined);
+      expect(statuses.get('shop')).toMatchObject({
+        ready: false,
+        health: said === null ? 'unknown' : 'degraded',
+      });
+      serving = [];
+      expect(statuses.get('shop')?.partial).toBeUndefined();
     });
   });
 

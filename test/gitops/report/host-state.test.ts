@@ -1,12 +1,14 @@
 import { expect, test } from 'vitest';
 import { initialStatus } from '../../../gitops/loop/conditions.ts';
 import { hostState } from '../../../gitops/report/host-state.ts';
+import type { SiteCondition } from '../../../gitops/report/site-condition.ts';
 
 const unseen = initialStatus('shop', 'tag-1');
 const served = { ...unseen, applied: 'r1', ready: true, reason: 'Ready', health: 'healthy' } as const;
 const refusal = 'InvalidManifest: shop.yaml: nmae: unknown key';
 const refused = { reason: 'InvalidManifest', message: 'shop.yaml: nmae: unknown key', refusal } as const;
 const unhealthy = { reason: 'Unhealthy', message: 'processing server 0 fails', health: 'degraded' } as const;
+const conditions: SiteCondition[] = [{ condition: 'preview_failed', message: 'no answer' }];
 
 test.each([
   ['that is ready', served, { name: 'serving', also: [], detail: null }],
@@ -29,6 +31,26 @@ test.each([
     'that is refused by a host of an older version',
     { ...served, ...refused, refusal: undefined },
     { name: 'change_refused', also: ['serving'], detail: refusal },
+  ],
+  [
+    'of which one of several servers fails',
+    { ...served, ...unhealthy, partial: true },
+    { name: 'serving', also: [], detail: 'Unhealthy: processing server 0 fails' },
+  ],
+  [
+    'whose preview server doesn’t start',
+    { ...served, conditions },
+    { name: 'serving', also: [], detail: 'preview_failed: no answer' },
+  ],
+  [
+    'that is suspended while one of several servers fails',
+    { ...served, ...unhealthy, partial: true, suspended: true },
+    { name: 'paused', also: ['serving'], detail: 'Unhealthy: processing server 0 fails' },
+  ],
+  [
+    'that waits for a certificate',
+    { ...served, reason: 'CertificatePending', message: 'shop.example: no record' },
+    { name: 'failing', also: [], detail: 'CertificatePending: shop.example: no record' },
   ],
   ['that is removed', { ...served, ...refused, reason: 'Removing' }, { name: 'removed', also: [] }],
 ] as const)('a host says of a site %s', (_what, site, expected) => {

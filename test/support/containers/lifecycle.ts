@@ -253,6 +253,9 @@ export function containersLifecycle(
       const fault = applier.faultOf?.('acme-shop');
       expect(fault).toMatch(said);
       expect(applier.faultOf?.('another')).toBeNull();
+      const others = role === 'processing' ? [] : [expect.stringContaining('acme-shop/processing/0/')];
+      expect(applier.serving?.('acme-shop')).toEqual(others);
+      expect(applier.serving?.('another')).toEqual([]);
       const changes = await planOf(applier, site());
       expect(changes.map(({ op }) => op)).toEqual(['update']);
       const repairing = applyAll(applier, changes);

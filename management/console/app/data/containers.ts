@@ -26,6 +26,7 @@ export interface ListFilter {
   readonly q?: string;
   readonly client?: string;
   readonly state?: readonly State[];
+  readonly health?: readonly Container['health'][];
   readonly sort?: Sort;
   readonly cursor?: string;
   readonly limit?: number;
@@ -45,12 +46,13 @@ export function filterOf(query: Readonly<Record<string, string>>): ListFilter {
   };
 }
 
-export async function fetchContainers({ state, ...filter }: ListFilter) {
+export async function fetchContainers({ state, health, ...filter }: ListFilter) {
   const { data } = await api.get('/server-containers', {
     params: {
       query: {
         ...filter,
         ...(state === undefined ? {} : { state: [...state] }),
+        ...(health === undefined ? {} : { health: [...health] }),
         view: 'summary',
       },
     },

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { FailedPreviews } from '../../../../gitops/kubernetes/applier/failed-previews.ts';
 import { Copies } from '../../../../gitops/kubernetes/applier/state/copies.ts';
 import { ObjectSpec } from '../../../../gitops/kubernetes/applier/state/object-spec.ts';
+import { WantedSpecs } from '../../../../gitops/kubernetes/applier/state/wanted-specs.ts';
 import type { KubernetesObject } from '../../../../gitops/kubernetes/client/kinds.ts';
 import { formatReport } from '../../../../gitops/kubernetes/delivery/report.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -65,13 +66,14 @@ function lease(number: number) {
 }
 
 /** The failed previews of a cluster that wants this preview server. */
-async function openedPreviews(stack: AsyncDisposableStack, answer: Answerer): Promise<FailedPreviews> {
+async function openedPreviews(stack: AsyncDisposableStack, answer: Answerer) {
   const { client } = stack.use(await openedScripted(answer));
   const log = { info() {}, warn() {} };
   const place = { client, identity: { instance: 'test', host: 'tag-1' }, namespace: NAMESPACE, log };
   const copies = new Copies({ ...place, selection: { kinds: ['Deployment'], labels: '' } });
   const reports = new Copies({ ...place, selection: { kinds: ['Lease'], labels: '' } });
-  const previews = new FailedPreviews({ ...place, copies, reports });
+  const wanted = new WantedSpecs();
+  const previews = new FailedPreviews({ ...place, copies, wanted, reports });
   stack.defer(() => previews.close());
   const metadata = { name: NAME, namespace: NAMESPACE };
   const resources = {
@@ -80,8 +82,8 @@ async function openedPreviews(stack: AsyncDisposableStack, answer: Answerer): Pr
   };
   const manifest = { site: 'acme', client: 'one', resources };
   const options = { manifest, secrets: [], initialReplicas: 0, refusal: null };
-  previews.want([new ObjectSpec({ apiVersion: 'apps/v1', kind: 'Deployment', metadata }, options)], null);
-  return previews;
+  wanted.replace([new ObjectSpec({ apiVersion: 'apps/v1', kind: 'Deployment', metadata }, options)], null);
+  return { previews, wanted };
 }
 
 test('failures in Leases that couldn’t be read are reported once they can be read', async () => {
@@ -90,7 +92,7 @@ test('failures in Leases that couldn’t be read are reported once they can be r
   api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));
   api.set('leases', lease(1));
   const broken = [Array.from({ length: 20 }, (_, number) => `gateway-${number}`)];
-  const previews = await openedPreviews(stack, (request, response) => {
+  const { previews } = await openedPreviews(stack, (request, response) => {
     const names = /leases\?(?!.*watch=true)/.test(request.url ?? '') ? broken.pop() : undefined;
     if (names === undefined) return api.answer(request, response);
     const items = names.map((name) => {
@@ -108,7 +110,7 @@ test('a cause is reported neither for a Deployment that was applied after it, no
   const api = new ChangingServer();
   api.set('deployments', preview(1, 'pods "x" is forbidden: exceeded quota: theirs'));
   api.set('leases', lease(1));
-  const previews = await openedPreviews(stack, api.answer);
+  const { previews, wanted } = await openedPreviews(stack, api.answer);
   await eventually(() => {
     expect(previews.messageOf('acme')).toContain('exceeded quota: theirs');
     expect(api.isWatched).toBe(true);
@@ -119,8 +121,8 @@ test('a cause is reported neither for a Deployment that was applied after it, no
   api.set('leases', lease(2));
   await eventually(() => expect(previews.messageOf('acme')).toContain('no pod was ready within 55 seconds'));
 
-  previews.want([], new Set(['another']));
+  wanted.replace([], new Set(['another']));
   expect(previews.messageOf('acme')).not.toBeNull();
-  previews.want([], new Set(['acme']));
+  wanted.replace([], new Set(['acme']));
   expect(previews.messageOf('acme')).toBeNull();
 });

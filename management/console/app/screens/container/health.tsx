@@ -31,7 +31,7 @@ export function HealthSection({ container }: { container: Container }) {
   });
   return (
     <Section id="health" title="Health" aside={<States state={state} />}>
-      {state.name !== 'serving' && (
+      {(state.name !== 'serving' || state.detail !== null) && (
         <div class={`notice ${state.name === 'failing' ? 'bad' : 'warn'}`}>
           <p class="strong">{state.sentence}</p>
           {state.detail !== null && <p>{shownHostsIn(state.detail)}</p>}

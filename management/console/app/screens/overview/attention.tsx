@@ -15,8 +15,14 @@ interface Trouble {
 /** Reads the containers with trouble. */
 export function useTrouble(): Query<Trouble> {
   return useQuery('containers attention', async () => {
-    const { containers, next } = await fetchContainers({ state: TROUBLE, sort: '-updatedAt', limit: MOST });
-    return { items: containers, hasMore: next !== null };
+    const newest = { sort: '-updatedAt', limit: MOST } as const;
+    const [named, partial] = await Promise.all([
+      fetchContainers({ ...newest, state: TROUBLE }),
+      // They are served, but not all of their servers run.
+      fetchContainers({ ...newest, state: ['serving', 'paused'], health: ['degraded'] }),
+    ]);
+    const items = [...named.containers, ...partial.containers];
+    return { items: items.slice(0, MOST), hasMore: named.next !== null || items.length > MOST };
   });
 }
 
