@@ -52,6 +52,15 @@ export const siteStateSchema = z.object({
 });
 export type SiteState = z.infer<typeof siteStateSchema>;
 
+export const HEALTHS = ['unknown', 'healthy', 'degraded'] as const;
+export type Health = (typeof HEALTHS)[number];
+
+/** `degraded`: the site is failing, or some of its servers are. `unknown`: before it is served, and once it is removed. */
+export function healthOf({ removal, setup, fault, partial }: SiteFacts): Health {
+  if (removal !== null || setup !== null) return 'unknown';
+  return fault !== null || partial !== null ? 'degraded' : 'healthy';
+}
+
 type Words = Omit<SiteState, 'name' | 'also'>;
 
 /** The only place that derives a site's state: what shows one shows this (docs/http.md, State). */

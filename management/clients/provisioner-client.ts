@@ -4,7 +4,6 @@ import { replaceHidden } from '../../base/text.ts';
 import { type HostReport, hostReport } from '../../edge/verification/contract.ts';
 import { type EdgeAnswer, edgeAnswerSchema } from '../../gitops/report/report.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
-import { HEALTHS } from '../lifecycle/status.ts';
 
 /** Longer than a commit on a slow remote takes. The provisioner applies it in the background. */
 const TIMEOUT_MS = 15_000;
@@ -37,7 +36,6 @@ const site = z.object({
   ready: z.boolean(),
   reason: text,
   message: text.default(''),
-  health: z.enum(HEALTHS).default('unknown'),
   refusal: text.optional(),
   partial: z.literal(true).optional(),
   conditions: z.array(z.object({ condition: z.string(), message: text })).default([]),

@@ -1,11 +1,11 @@
 import type { ColumnType, Generated, Kysely } from 'kysely';
 import type { Check, VerificationReport } from '../../edge/verification/contract.ts';
 import type { PlanReport } from '../../gitops/report/report.ts';
-import type { SiteStateName } from '../../gitops/report/site-state.ts';
+import type { Health, SiteStateName } from '../../gitops/report/site-state.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
 import type { ProofStatus } from '../lifecycle/proof.ts';
 import type { DatedState, DnsFacts } from '../lifecycle/site-facts.ts';
-import type { ContainerStatus, EventKind, Health, HostReason, StatusReason } from '../lifecycle/status.ts';
+import type { ContainerStatus, EventKind, HostReason, StatusReason } from '../lifecycle/status.ts';
 import type { OperationKind, OperationStatus, OperationStep, SagaStep } from '../lifecycle/steps.ts';
 import type { Computed, CreatedAt, Json, UpdatedAt } from './columns.ts';
 import type { ChecklistVerdicts, HandoverLinks } from './handover-tables.ts';
@@ -38,9 +38,9 @@ interface Containers {
   status: ContainerStatus;
   status_reason: StatusReason | null;
   status_detail: string | null;
-  /** Health of the site's containers on their host. */
+  /** Derived like `state`. */
   health: Generated<Health>;
-  /** What the host reports besides health. */
+  /** What the host reports. */
   host_reason: Generated<HostReason | null>;
   host_detail: Generated<string | null>;
   /** Why the host refuses the newest manifest, whatever else it reports; `null`: it doesn't. */

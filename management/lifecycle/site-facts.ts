@@ -1,9 +1,14 @@
-import { type SiteFacts, type SiteState, siteState } from '../../gitops/report/site-state.ts';
+import {
+  type Health,
+  healthOf,
+  type SiteFacts,
+  type SiteState,
+  siteState,
+} from '../../gitops/report/site-state.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { isFirstPartyHost, isProven, type Manifest, provenHosts } from '../../sites/manifest/schema.ts';
 import {
   type ContainerStatus,
-  type Health,
   type HostReason,
   isProjectionReason,
   LIVE,
@@ -29,7 +34,6 @@ export interface StateBasis {
   readonly status: ContainerStatus;
   readonly status_reason: StatusReason | null;
   readonly status_detail: string | null;
-  readonly health: Health;
   readonly host_reason: HostReason | null;
   readonly host_detail: string | null;
   readonly host_refusal: string | null;
@@ -40,10 +44,16 @@ export interface StateBasis {
   >;
 }
 
-/** The state of a container. Its time is that of `before`, unless the name has changed. */
-export function stateOf(known: StateBasis, before: DatedState | null, now: Date): DatedState {
-  const state = siteState(factsOf(known));
-  return { ...state, since: before?.name === state.name ? before.since : now.toISOString() };
+/** The state of a container and its health. The state’s time is that of `before`, unless the name has changed. */
+export function derivedOf(
+  known: StateBasis,
+  before: DatedState | null,
+  now: Date,
+): { readonly state: DatedState; readonly health: Health } {
+  const facts = factsOf(known);
+  const state = siteState(facts);
+  const since = before?.name === state.name ? before.since : now.toISOString();
+  return { state: { ...state, since }, health: healthOf(facts) };
 }
 
 /** Whether the domain is in DNS, as far as that is known. */

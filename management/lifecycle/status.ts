@@ -34,10 +34,6 @@ export function restorePath(from: ContainerStatus): ContainerStatus[] {
 /** Statuses in which git has the site, and its infrastructure is up or being created. */
 export const LIVE: readonly ContainerStatus[] = ['provisioning', 'active', 'verified', 'verification_failed'];
 
-/** Health of a container's servers. `degraded`: they fail their checks, or the host can't apply what git says. */
-export const HEALTHS = ['unknown', 'healthy', 'degraded'] as const;
-export type Health = (typeof HEALTHS)[number];
-
 export const EVENT_KINDS = [
   'status',
   'state',

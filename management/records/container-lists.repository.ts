@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { SiteStateName } from '../../gitops/report/site-state.ts';
+import type { Health, SiteStateName } from '../../gitops/report/site-state.ts';
 import type { Actor, Database } from '../db/database.ts';
-import { type ContainerStatus, type Health, LIVE, type StatusReason } from '../lifecycle/status.ts';
+import { type ContainerStatus, LIVE, type StatusReason } from '../lifecycle/status.ts';
 import { type ContainerWithOperation, selectContainers } from './containers.repository.ts';
 import { withProofs } from './domain-proofs.repository.ts';
 import { visibleClients } from './memberships.repository.ts';

@@ -3,12 +3,11 @@ import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import type { Database, Tables } from '../db/database.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import { type Role, strongestRole } from '../lifecycle/roles.ts';
-import { type DatedState, type DnsFacts, type StateBasis, stateOf } from '../lifecycle/site-facts.ts';
+import { type DatedState, type DnsFacts, derivedOf, type StateBasis } from '../lifecycle/site-facts.ts';
 import {
   type ContainerStatus,
   canMove,
   type EventKind,
-  type Health,
   type HostReason,
   isProjectionReason,
   type StatusReason,
@@ -68,7 +67,7 @@ export async function insertContainer(
     .values({
       ...row,
       manifest: JSON.stringify(manifest),
-      state: JSON.stringify(stateOf(facts, null, new Date())),
+      state: JSON.stringify(derivedOf(facts, null, new Date()).state),
     })
     .onConflict((conflict) => conflict.doNothing())
     .returning('id')
@@ -141,7 +140,6 @@ export async function lockContainer(db: Database, id: string): Promise<Container
 const UNKNOWN = {
   status_reason: null,
   status_detail: null,
-  health: 'unknown',
   host_reason: null,
   host_detail: null,
   host_refusal: null,
@@ -170,13 +168,14 @@ async function changeFacts(
 ): Promise<void> {
   const after = { ...row, ...facts };
   const now = new Date();
-  const state = stateOf(after, row.state, now);
+  const { state, health } = derivedOf(after, row.state, now);
   const { manifest, dns, ...plain } = facts;
   await trx
     .updateTable('containers')
     .set({
       ...plain,
       ...values,
+      health,
       ...(manifest === undefined ? {} : { manifest: JSON.stringify(manifest) }),
       ...(dns === undefined ? {} : { dns: JSON.stringify(dns) }),
       state: JSON.stringify(state),
@@ -223,8 +222,8 @@ export async function moveContainer(
     if (!canMove(row.status, to)) return false;
     const detail = text === null ? null : await withoutForeignNames(trx, id, text);
     // What the host reported of the site before its removal says nothing about the restored one.
-    const { health, host_reason, host_detail, host_refusal } = UNKNOWN;
-    const host = to === 'provisioning' ? { health, host_reason, host_detail, host_refusal } : {};
+    const { host_reason, host_detail, host_refusal } = UNKNOWN;
+    const host = to === 'provisioning' ? { host_reason, host_detail, host_refusal } : {};
     await changeFacts(
       trx,
       row,
@@ -272,7 +271,6 @@ export async function setDetail(
 
 /** What the host reports of a site. */
 export interface HostVerdict {
-  readonly health: Health;
   /** What keeps the host from applying or repairing what git says; `null`: nothing. */
   readonly obstacle: { readonly reason: HostReason; readonly detail: string } | null;
   /** Why it refuses the newest manifest, also behind another obstacle; `null`: it doesn't. */
@@ -280,16 +278,16 @@ export interface HostVerdict {
 }
 
 /** Records what the host reports. */
-export async function setHealth(
+export async function setVerdict(
   trx: Database,
   row: ContainerRow,
-  { health, obstacle, refusal }: HostVerdict,
+  { obstacle, refusal }: HostVerdict,
 ): Promise<void> {
   const { reason, detail } = obstacle ?? { reason: null, detail: null };
   await changeFacts(
     trx,
     row,
-    { health, host_reason: reason, host_detail: detail, host_refusal: refusal },
+    { host_reason: reason, host_detail: detail, host_refusal: refusal },
     { events: [{ ...event(row.id, 'host', row.status, NO_CAUSE), reason, detail }] },
   );
 }
@@ -314,10 +312,10 @@ export async function deriveStates(db: Database): Promise<void> {
       .limit(500)
       .execute();
     if (rows.length === 0) return;
-    const states = rows.map((row) => ({ id: row.id, state: stateOf(row, null, row.updated_at) }));
+    const states = rows.map((row) => ({ id: row.id, ...derivedOf(row, null, row.updated_at) }));
     await sql`
-      update containers set state = given.state
-      from jsonb_to_recordset(${JSON.stringify(states)}::jsonb) as given(id uuid, state jsonb)
+      update containers set state = given.state, health = given.health
+      from jsonb_to_recordset(${JSON.stringify(states)}::jsonb) as given(id uuid, state jsonb, health text)
       where given.id = containers.id`.execute(db);
   }
 }

@@ -10,12 +10,12 @@ import {
   type ContainerRow,
   type HostVerdict,
   lockContainer,
-  setHealth,
+  setVerdict,
 } from '../records/containers.repository.ts';
 import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 
-/** A container's health by its site's status on the host; `null`: the status says nothing about it. */
-export function judgeHealth(status: ProvisionerSite): HostVerdict | null {
+/** What a site's status on its host says of its container; `null`: nothing new. */
+export function verdictOf(status: ProvisionerSite): HostVerdict | null {
   const { reason, message } = status;
   const refusal = refusalOf(status);
   const meaning = meaningOf(reason);
@@ -23,30 +23,21 @@ export function judgeHealth(status: ProvisionerSite): HostVerdict | null {
   const trouble = troubleOf(status, hostDetail);
   if (trouble !== null) {
     const { detail, isPartial } = trouble;
-    return {
-      health: 'degraded',
-      obstacle: { reason: isPartial ? 'host_partial' : 'host_trouble', detail },
-      refusal,
-    };
+    return { obstacle: { reason: isPartial ? 'host_partial' : 'host_trouble', detail }, refusal };
   }
   const waits = { reason: 'suspended', detail: message } as const;
   const refused = refusal === null ? null : ({ reason: 'host_refused', detail: refusal } as const);
   // Changes that wait are as it was asked for.
-  return { health: 'healthy', obstacle: meaning === 'suspended' ? waits : refused, refusal };
+  return { obstacle: meaning === 'suspended' ? waits : refused, refusal };
 }
 
 /** Whether a verdict differs from what is known of a container. */
-export function isHealthChange(
-  row: Pick<ContainerRow, 'health' | 'host_reason' | 'host_detail' | 'host_refusal'>,
-  { health, obstacle, refusal }: HostVerdict,
+export function isChange(
+  row: Pick<ContainerRow, 'host_reason' | 'host_detail' | 'host_refusal'>,
+  { obstacle, refusal }: HostVerdict,
 ): boolean {
   const { reason, detail } = obstacle ?? { reason: null, detail: null };
-  return (
-    health !== row.health ||
-    row.host_reason !== reason ||
-    row.host_detail !== detail ||
-    row.host_refusal !== refusal
-  );
+  return row.host_reason !== reason || row.host_detail !== detail || row.host_refusal !== refusal;
 }
 
 type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>;
@@ -73,10 +64,10 @@ export class HostWatch {
       try {
         await this.check();
       } catch (err) {
-        // While the provisioner is unreachable, the containers keep showing the last known health.
+        // While the provisioner is unreachable, the containers keep showing what it reported last.
         if (err instanceof ProvisionerError)
           log.debug({ err }, 'the provisioner’s site statuses can’t be read');
-        else log.error({ err }, 'the health of the sites could not be recorded');
+        else log.error({ err }, 'what the host reports of the sites could not be recorded');
       }
       await pause(settings.watchMs, undefined, { signal }).catch(() => undefined);
     }
@@ -91,23 +82,23 @@ export class HostWatch {
     const bySite = new Map(report.sites.map((status) => [status.site, status]));
     const rows = await db
       .selectFrom('containers')
-      .select(['id', 'site_id', 'health', 'host_reason', 'host_detail', 'host_refusal'])
+      .select(['id', 'site_id', 'host_reason', 'host_detail', 'host_refusal'])
       .where('status', 'in', LIVE)
       .where(sql<string>`manifest->>'host'`, '=', settings.host)
       .execute();
     for (const row of rows) {
       const status = bySite.get(row.site_id);
-      const verdict = status === undefined ? null : judgeHealth(status);
+      const verdict = status === undefined ? null : verdictOf(status);
       if (verdict === null) continue;
       const shown = await this.#redact(row.id, verdict);
-      if (isHealthChange(row, shown)) await this.#record(row.id, shown);
+      if (isChange(row, shown)) await this.#record(row.id, shown);
     }
     const ids = new Set(rows.map(({ id }) => id));
     for (const id of this.#redacted.keys()) if (!ids.has(id)) this.#redacted.delete(id);
   }
 
   /** The verdict without names of other clients' sites. */
-  async #redact(id: string, { health, obstacle, refusal }: HostVerdict): Promise<HostVerdict> {
+  async #redact(id: string, { obstacle, refusal }: HostVerdict): Promise<HostVerdict> {
     const known = this.#redacted.get(id);
     const redacted = new Map<string, string>();
     const redact = async (text: string) => {
@@ -116,7 +107,6 @@ export class HostWatch {
       return shown;
     };
     const verdict = {
-      health,
       obstacle: obstacle === null ? null : { ...obstacle, detail: await redact(obstacle.detail) },
       refusal: refusal === null ? null : await redact(refusal),
     };
@@ -127,8 +117,8 @@ export class HostWatch {
   async #record(id: string, verdict: HostVerdict): Promise<void> {
     await this.#context.db.transaction().execute(async (trx) => {
       const row = await lockContainer(trx, id);
-      if (!LIVE.includes(row.status) || !isHealthChange(row, verdict)) return;
-      await setHealth(trx, row, verdict);
+      if (!LIVE.includes(row.status) || !isChange(row, verdict)) return;
+      await setVerdict(trx, row, verdict);
     });
   }
 }

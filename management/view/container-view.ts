@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { SITE_STATES } from '../../gitops/report/site-state.ts';
+import { HEALTHS, SITE_STATES } from '../../gitops/report/site-state.ts';
 import { containerResources } from '../../sites/manifest/resources/schema.ts';
 import { givenId } from '../../sites/manifest/schema.ts';
 import { serviceAccountFacts } from '../../sites/manifest/service-account.ts';
 import { clientKeys, givenTls } from '../../sites/requests/container.ts';
 import { PRODUCTS } from '../../sites/requests/products.ts';
 import { PROOF_STATUSES } from '../lifecycle/proof.ts';
-import { HEALTHS, STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
+import { STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
 import { OPERATION_STATUSES, SAGA_KINDS, STEPS } from '../lifecycle/steps.ts';
 
 export const containerParams = z.strictObject({ id: givenId });
@@ -96,7 +96,7 @@ export const containerView = z
       .meta({ description: 'false: the edge answers nothing of the site until it is resumed' }),
     protected: z.boolean().meta({ description: 'true: the container can’t be removed' }),
     resources: containerResources,
-    health: z.enum(HEALTHS).meta({ description: 'health of the site’s containers on their host' }),
+    health: z.enum(HEALTHS).meta({ description: 'degraded: it is failing, or some of its servers are' }),
     state: stateView,
     firstVisitAt: z.iso
       .datetime()

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Reason } from '../../gitops/report/report.ts';
-import type { SiteStateName } from '../../gitops/report/site-state.ts';
+import type { Health, SiteStateName } from '../../gitops/report/site-state.ts';
 import { SITE_STATES } from '../../gitops/report/site-state.ts';
 import { eventually } from '../support/eventually.ts';
 import { Receiver } from '../support/management/receiver.ts';
@@ -77,6 +77,7 @@ async function shown(site: Site, name: SiteStateName): Promise<Record<string, un
   const same = all.filter(({ state }) => state.name === name).length;
   return {
     container: (await read(site)).state.name,
+    health: (await read(site)).health,
     list: named(await list('limit=200')),
     summaries: named(await list('view=summary&limit=200')),
     filter: named(await list(`state=${name}&view=summary&limit=200`)),
@@ -86,8 +87,14 @@ async function shown(site: Site, name: SiteStateName): Promise<Record<string, un
   };
 }
 
+const HEALTH: Partial<Record<SiteStateName, Health>> = {
+  failing: 'degraded',
+  setting_up: 'unknown',
+  removed: 'unknown',
+};
 const EVERYWHERE = (name: SiteStateName, isFirst: boolean) => ({
   container: name,
+  health: HEALTH[name] ?? 'healthy',
   list: name,
   summaries: name,
   filter: name,

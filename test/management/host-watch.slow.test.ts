@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { REASONS, type Reason } from '../../gitops/report/report.ts';
-import { judgeHealth } from '../../management/sites/host-watch.ts';
+import { verdictOf } from '../../management/sites/host-watch.ts';
 import { eventually } from '../support/eventually.ts';
 import { creation, World } from '../support/management/world.ts';
 
@@ -30,26 +30,25 @@ const VERDICTS: Record<Reason, 'well' | 'suspended' | 'refused' | 'trouble' | 's
 };
 
 test.each(Object.keys(REASONS) as Reason[])(
-  'the reason %s of a site decides what is said of its health',
+  'the reason %s of a site decides what is said of its container',
   (reason) => {
     const detail =
       reason === 'QuotaReached'
         ? 'there is no room for the site at the moment; only the operator can make room'
         : `${reason}: why`;
-    const verdict = judgeHealth({
+    const verdict = verdictOf({
       site: 'a',
       ready: false,
       reason,
       message: 'why',
-      health: 'healthy',
       conditions: [],
     });
     expect(verdict).toEqual(
       {
-        well: { health: 'healthy', obstacle: null, refusal: null },
-        suspended: { health: 'healthy', obstacle: { reason: 'suspended', detail: 'why' }, refusal: null },
-        refused: { health: 'healthy', obstacle: { reason: 'host_refused', detail }, refusal: detail },
-        trouble: { health: 'degraded', obstacle: { reason: 'host_trouble', detail }, refusal: null },
+        well: { obstacle: null, refusal: null },
+        suspended: { obstacle: { reason: 'suspended', detail: 'why' }, refusal: null },
+        refused: { obstacle: { reason: 'host_refused', detail }, refusal: detail },
+        trouble: { obstacle: { reason: 'host_trouble', detail }, refusal: null },
         silent: null,
       }[VERDICTS[reason]],
     );
@@ -65,31 +64,24 @@ test('a site that is suspended is well, although it isn’t ready while changes 
     conditions: [],
   };
   const obstacle = { reason: 'suspended', detail: '1 change is pending' };
-  expect(judgeHealth({ ...said, health: 'degraded' })).toEqual({
-    health: 'healthy',
+  expect(verdictOf(said)).toEqual({
     obstacle,
     refusal: null,
   });
 });
 
 test.each([
-  ['a preview server that fails', 'preview_failed', 'degraded'],
-  ['a limit of the provider', 'quota_reached', 'healthy'],
-] as const)(
-  'of a site that is ready, the condition of %s makes the health %s',
-  (_what, condition, health) => {
-    const conditions = [{ condition, message: 'why' }];
-    const said = {
-      site: 'a',
-      ready: true,
-      reason: 'Ready',
-      message: '',
-      health: 'healthy' as const,
-      conditions,
-    };
-    expect(judgeHealth(said)?.health).toBe(health);
-  },
-);
+  [
+    'a preview server that fails',
+    'preview_failed',
+    { reason: 'host_partial', detail: 'preview_failed: why' },
+  ],
+  ['a limit of the provider', 'quota_reached', null],
+])('of a site that is ready, what is said of the condition of %s', (_what, condition, obstacle) => {
+  const conditions = [{ condition, message: 'why' }];
+  const said = { site: 'a', ready: true, reason: 'Ready', message: '', conditions };
+  expect(verdictOf(said)).toEqual({ obstacle, refusal: null });
+});
 
 describe('trouble on the host', () => {
   let world: World;

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import { SITE_STATES } from '../../../gitops/report/site-state.ts';
+import { HEALTHS, SITE_STATES } from '../../../gitops/report/site-state.ts';
 import { demandRole } from '../../access/roles.ts';
 import type { Context } from '../../context/context.ts';
 import { callerOf } from '../../http/auth.ts';
 import { problems } from '../../http/openapi.ts';
-import { HEALTHS, LIVE, STATUSES } from '../../lifecycle/status.ts';
+import { LIVE, STATUSES } from '../../lifecycle/status.ts';
 import {
   countContainers,
   type ListOrder,

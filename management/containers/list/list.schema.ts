@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { SITE_STATES } from '../../../gitops/report/site-state.ts';
+import { HEALTHS, SITE_STATES } from '../../../gitops/report/site-state.ts';
 import { givenDomain } from '../../../sites/manifest/schema.ts';
-import { HEALTHS, STATUSES } from '../../lifecycle/status.ts';
+import { STATUSES } from '../../lifecycle/status.ts';
 import { SORT_KEYS } from '../../records/container-lists.repository.ts';
 import { containerView, stateView, statusReason } from '../../view/container-view.ts';
 import { pageQuery } from '../../view/page.ts';
