@@ -1,4 +1,4 @@
-import { meaningOf, refusalOf, type ShownSite, toldOf } from './report.ts';
+import { meaningOf, refusalIn, type ShownSite, toldOf } from './report.ts';
 import { faultsIn } from './site-condition.ts';
 import { type SiteState, siteState } from './site-state.ts';
 
@@ -37,7 +37,7 @@ export function hostState(site: Omit<ShownSite, 'resources' | 'state'>): SiteSta
   const { reason, message, applied, suspended, servingOff } = site;
   const meaning = meaningOf(reason);
   const told = toldOf(reason, message);
-  const refusal = meaning === 'gone' ? null : refusalOf(site);
+  const refusal = meaning === 'gone' ? null : refusalIn(site);
   const isUp = applied !== null && meaning !== 'gone';
   const trouble = isUp ? troubleOf(site) : null;
   return siteState({

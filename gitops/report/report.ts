@@ -79,7 +79,7 @@ export function meaningOf(reason: string): (typeof MEANINGS)[Reason] {
 }
 
 /** Why the newest manifest isn't used; `null`: it is. An older host says it by the reason alone. */
-export function refusalOf({
+export function refusalIn({
   reason,
   message,
   refusal,

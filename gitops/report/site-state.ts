@@ -56,7 +56,7 @@ export const HEALTHS = ['unknown', 'healthy', 'degraded'] as const;
 export type Health = (typeof HEALTHS)[number];
 
 /** `degraded`: the site is failing, or some of its servers are. `unknown`: before it is served, and once it is removed. */
-export function healthOf({ removal, setup, fault, partial }: SiteFacts): Health {
+export function siteHealth({ removal, setup, fault, partial }: SiteFacts): Health {
   if (removal !== null || setup !== null) return 'unknown';
   return fault !== null || partial !== null ? 'degraded' : 'healthy';
 }

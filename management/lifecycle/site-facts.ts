@@ -1,8 +1,8 @@
 import {
   type Health,
-  healthOf,
   type SiteFacts,
   type SiteState,
+  siteHealth,
   siteState,
 } from '../../gitops/report/site-state.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
@@ -53,7 +53,7 @@ export function derivedOf(
   const facts = factsOf(known);
   const state = siteState(facts);
   const since = before?.name === state.name ? before.since : now.toISOString();
-  return { state: { ...state, since }, health: healthOf(facts) };
+  return { state: { ...state, since }, health: siteHealth(facts) };
 }
 
 /** Whether the domain is in DNS, as far as that is known. */

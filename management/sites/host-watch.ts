@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { troubleOf } from '../../gitops/report/host-state.ts';
-import { meaningOf, refusalOf } from '../../gitops/report/report.ts';
+import { meaningOf, refusalIn } from '../../gitops/report/report.ts';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { hostDetail } from '../lifecycle/host-detail.ts';
@@ -17,7 +17,7 @@ import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 /** What a site's status on its host says of its container; `null`: nothing new. */
 export function verdictOf(status: ProvisionerSite): HostVerdict | null {
   const { reason, message } = status;
-  const refusal = refusalOf(status);
+  const refusal = refusalIn(status);
   const meaning = meaningOf(reason);
   if (meaning === 'changing' || meaning === 'gone') return null;
   const trouble = troubleOf(status, hostDetail);

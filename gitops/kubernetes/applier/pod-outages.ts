@@ -43,8 +43,9 @@ interface PodOutagesDeps {
 }
 
 /**
- * Says which pods served and don't any more, or can't start beside others. It changes nothing: nodes probe the pods, and restart those that fail.
- * Pods are read only while a Deployment that was rolled out has fewer ready ones than it should have.
+ * Says which pods served and don't any more, or can't start beside others. It changes nothing: nodes probe the pods, and
+ * restart those that fail. Pods are read only while a Deployment that was rolled out has fewer ready ones than it should
+ * have.
  */
 export class PodOutages {
   readonly #deps: PodOutagesDeps;
