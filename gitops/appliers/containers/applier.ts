@@ -16,7 +16,7 @@ import { planResources } from '../plan.ts';
 import { buildBringUp } from './bring-up.ts';
 import { CONTAINERS, containerName, describeContainer, desiredContainers, keyOfName } from './desired.ts';
 import { Failures } from './failures.ts';
-import { healthOf } from './health.ts';
+import { confirmedHealth } from './health.ts';
 import { HealthWatch } from './health-watch.ts';
 import type { ImagePruning } from './image-pruning.ts';
 import { OnDemand } from './on-demand.ts';
@@ -163,7 +163,7 @@ export function containersApplier(settings: ContainersSettings, runtime: Runtime
       if (isReaddressed) return 'with an earlier address of Docker’s default bridge in its hosts file';
       if (needsGate && onDemand.isOnStandby(found)) return null;
       if (!running || endpoint === null) return 'not running';
-      const health = await healthOf(endpoint, signal);
+      const health = await confirmedHealth(endpoint, signal);
       if (health !== 'healthy') return `running, but ${health}`;
       sawHealthy(name, owner.site, endpoint);
       return null;
