@@ -16,13 +16,18 @@ export class DockerRefusal extends TerminalError {
   }
 }
 
+/** Another operation on the same thing is under way, or has its name. */
+export class DockerConflict extends RetryableError {
+  override name = 'DockerConflict';
+}
+
 /** dockerode's error; `json` is the engine's message, or whatever else it sent. */
 const engineError = z.object({ statusCode: z.number(), reason: z.string().optional(), json: z.unknown() });
 const engineMessage = z.object({ message: z.string() });
 
 /**
- * Awaits a call of dockerode and throws typed errors: `RetryableError` for 409 (a concurrent operation), 429, 5xx (a
- * port is still in use, for example) and an unreachable socket; `DockerRefusal` for other statuses.
+ * Awaits a call of dockerode and throws typed errors: `DockerConflict` for 409, `RetryableError` for 429, 5xx (a port is
+ * still in use, for example) and an unreachable socket; `DockerRefusal` for other statuses.
  */
 export async function callDocker<T>(doing: string, call: Promise<T>): Promise<T> {
   try {
@@ -36,7 +41,8 @@ export async function callDocker<T>(doing: string, call: Promise<T>): Promise<T>
     const { statusCode, reason, json } = parsed.data;
     const said = engineMessage.safeParse(json).data?.message ?? reason ?? 'no reason given';
     const message = `Docker answered ${statusCode} while ${doing}: ${said}`;
-    if (statusCode === 409 || statusCode === 429 || statusCode >= 500) {
+    if (statusCode === 409) throw new DockerConflict(message, { cause });
+    if (statusCode === 429 || statusCode >= 500) {
       throw new RetryableError(message, { cause });
     }
     throw new DockerRefusal(message, statusCode, { cause });

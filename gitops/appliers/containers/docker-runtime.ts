@@ -8,6 +8,7 @@ import { withSharedSignal } from '../../../base/shared-signal.ts';
 import {
   BRIDGE_FIX,
   callDocker,
+  DockerConflict,
   DockerRefusal,
   dockerBridgeGateway,
   limited,
@@ -123,7 +124,14 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
     const name = await nameWithKey(id, signal);
     await stop(id, signal);
     const options = { force: true, v: true, abortSignal: limited(signal) };
-    await unlessGone(callDocker('removing a container', docker.getContainer(id).remove(options)));
+    try {
+      await unlessGone(callDocker('removing a container', docker.getContainer(id).remove(options)));
+    } catch (error) {
+      if (!(error instanceof DockerConflict)) throw error;
+      // A person, or a daemon that was killed meanwhile, has begun to remove it.
+      const removed = { condition: 'removed', abortSignal: limited(signal) } as const;
+      await unlessGone(callDocker('waiting for a removal', docker.getContainer(id).wait(removed)));
+    }
     if (name !== null && !creating.has(name)) await keyFiles?.remove(name);
   }
 

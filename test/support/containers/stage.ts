@@ -18,7 +18,8 @@ export function containersSettings(
     identity: { instance, host: 'tag-1' },
     slots: new Slots(subnet),
     originPort: 8443,
-    startupDeadlineMs: 30_000,
+    // It ends a start that hangs. On a busy machine a container has taken 30 s.
+    startupDeadlineMs: 120_000,
     steadyMs: 300,
     drain: { leastMs: 0, mostMs: 10_000 },
     previewIdleMs: 60_000,
@@ -81,7 +82,10 @@ export function containersStage(settings: ContainersSettings, setup: () => Promi
     return applier.plan(desired, await applier.observe(desired, signal)).changes;
   };
   const applyAll = async (applier: ContainersApplier, changes: readonly Change<ContainerSpec>[]) => {
-    await Promise.all(changes.map((change) => applier.apply(change as never, signal))); // changes of its own plan
+    const applied = changes.map((change) => applier.apply(change as never, signal)); // changes of its own plan
+    // A change that is still being made would go on in the next test, which has containers of the same names.
+    await Promise.allSettled(applied);
+    await Promise.all(applied);
   };
   const up = async (applier: ContainersApplier, manifest: LoadedManifest) => {
     await applyAll(applier, await planOf(applier, manifest));
