@@ -65,10 +65,11 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
       scope && mode === 'site'
         ? new Set([...desired.map(({ spec }) => spec.name), ...[...scope.keys].map(nameOfKey)])
         : undefined;
-    const [listed, limit] = await Promise.all([
+    const [found, limit] = await Promise.all([
       provider.list(signal, names),
       scope === undefined ? options.quota?.(signal) : undefined,
     ]);
+    const listed = found.map(canonicalRecord);
     const inZone = zoneNames(listed, zone, identity);
     if (setting === 'auto' && names === undefined) mode = modeInZone(inZone);
     const covered = new Map(
@@ -77,31 +78,32 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
         return one === null ? [] : [[resource.key, one] as const];
       }),
     );
-    seen = inZone;
+    // Only wildcards need it when changes are applied: of many sites' own records it takes tens of megabytes.
+    seen = mode === 'wildcard' ? inZone : null;
     if (scope === undefined) {
       isReplaceable =
         mode === 'site' && desired.some((one) => coveredName(one, inZone, hostAddress) !== null);
     }
     wildcard.forget();
-    const wildcards = listed.map(canonicalRecord).filter((record) => isWildcard(record, identity));
+    const wildcards = new Set(listed.filter((record) => isWildcard(record, identity)));
     if (names === undefined && (limit !== undefined || quota !== null)) {
       const isCovered = mode === 'wildcard' && coversNewSites(inZone, hostAddress);
       const perSite = RECORDS_PER_SITE[isCovered ? 'wildcard' : 'site'];
       const known = limit === undefined ? (quota?.limit ?? null) : limit;
-      const unused = unusedWildcards(inZone);
+      const unused = wildcards.size === 0 ? [] : unusedWildcards(inZone);
       quota = {
         ...{ name: 'dns_records', mode: mode ?? 'site', used: listed.length, limit: known, perSite },
         ...(unused.length === 0 ? {} : { unused }),
       };
     }
-    const ids = new Set(wildcards.map(({ id }) => id));
     const others = observedRecords(
-      listed.filter(({ id }) => !ids.has(id)),
+      listed.filter((record) => !wildcards.has(record)),
       desired,
       identity,
     ).filter(({ key }) => !covered.has(key));
     const own = mode === 'wildcard' ? withKeptMarks(others, desired, inZone, hostAddress) : others;
-    const surplus = scope === undefined ? surplusWildcards(desired, inZone, hostAddress) : [];
+    const surplus =
+      scope === undefined && wildcards.size > 0 ? surplusWildcards(desired, inZone, hostAddress) : [];
     return [...own, ...surplus, ...[...covered.values()].flatMap(({ observed }) => observed ?? [])];
   }
 

@@ -13,9 +13,13 @@ export function keptHash(record: Content): string {
 }
 
 /** What the hash in a mark says of the marked record. `edited`: the record has changed since it was written. */
-export function markedAs(record: Content, hash: string | null): 'plain' | 'kept' | 'edited' {
+export function markedAs(
+  record: Content,
+  hash: string | null,
+  plain = plainHash(record),
+): 'plain' | 'kept' | 'edited' {
   if (hash === null) return 'edited';
-  if (plainHash(record).startsWith(hash)) return 'plain';
+  if (plain.startsWith(hash)) return 'plain';
   return keptHash(record).startsWith(hash) ? 'kept' : 'edited';
 }
 

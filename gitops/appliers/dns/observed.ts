@@ -1,6 +1,6 @@
 import { type Identity, type Ownership, readMark } from '../../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
-import { canonicalRecord, DNS, type RecordSpec, recordKey, recordSummary } from './desired.ts';
+import { DNS, type RecordSpec, recordKey, recordSummary } from './desired.ts';
 import { markedAs, plainHash } from './mark-hash.ts';
 
 /** A record as a provider lists it. `comment` carries the mark. */
@@ -34,8 +34,9 @@ interface Claimed {
 }
 
 /**
- * The observed objects of a zone's records, pure. Records with our mark are ours. A foreign record at a desired name
- * makes the name foreign if it points somewhere or if we want a CNAME there, even if a record of ours is beside it.
+ * The observed objects of a zone's records in canonical form, pure. Records with our mark are ours. A foreign record at
+ * a desired name makes the name foreign if it points somewhere or if we want a CNAME there, even if a record of ours is
+ * beside it.
  */
 export function observedRecords(
   listed: readonly ListedRecord[],
@@ -46,8 +47,7 @@ export function observedRecords(
   const byKey = new Map<string, Claimed[]>();
   const claim = (key: string, item: Claimed) => byKey.set(key, [...(byKey.get(key) ?? []), item]);
 
-  for (const raw of listed) {
-    const record = canonicalRecord(raw);
+  for (const record of listed) {
     const { owner, hash } = readMark(identity, record.comment);
     const wanted = wantedKeys.get(record.name) ?? [];
     if (owner.kind === 'ours') claim(claimant(recordKey(record), wanted), { record, owner, hash });
@@ -67,14 +67,15 @@ export function observedRecords(
     const ofType = claimed.filter(({ record }) => recordKey(record) === key);
     const keep = ofType.find(({ owner }) => owner.kind === 'ours') ?? ofType[0] ?? null;
     // The mark has the hash of what was applied; the record may have been edited since.
+    const plain = plainHash(first.record);
     const isApplied =
-      claimed.length === 1 && keep !== null && markedAs(first.record, first.hash) !== 'edited';
+      claimed.length === 1 && keep !== null && markedAs(first.record, first.hash, plain) !== 'edited';
     return {
       target: DNS.target,
       key,
       owner: foreign ?? first.owner,
       ...(isApplied
-        ? { hash: plainHash(first.record) }
+        ? { hash: plain }
         : { hash: null, found: claimed.map(({ record }) => recordSummary(record)).join(' and ') }),
       ref: {
         keep: keep?.record.id ?? null,

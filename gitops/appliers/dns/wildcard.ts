@@ -1,6 +1,6 @@
 import { contentHash, type Identity, type Ownership, readMark } from '../../../base/ownership.ts';
 import type { Observed, Resource } from '../contract.ts';
-import { AUTOMATIC, canonicalRecord, DNS, type RecordSpec, recordSummary } from './desired.ts';
+import { AUTOMATIC, DNS, type RecordSpec, recordSummary } from './desired.ts';
 import { markedAs } from './mark-hash.ts';
 import { type DnsRef, type ListedRecord, POINTING } from './observed.ts';
 
@@ -27,13 +27,13 @@ export interface ZoneNames {
   readonly below: ReadonlyMap<string, number>;
 }
 
+/** `listed`: in canonical form. */
 export function zoneNames(listed: readonly ListedRecord[], zone: string, identity: Identity): ZoneNames {
-  const canonical = listed.map(canonicalRecord);
   const below = new Map<string, number>();
-  for (const { name } of canonical) {
+  for (const { name } of listed) {
     for (let at = name; at !== ''; at = parentOf(at)) below.set(at, (below.get(at) ?? 0) + 1);
   }
-  return { zone, identity, records: Map.groupBy(canonical, ({ name }) => name), below };
+  return { zone, identity, records: Map.groupBy(listed, ({ name }) => name), below };
 }
 
 export function parentOf(name: string): string {
