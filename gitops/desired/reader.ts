@@ -1,7 +1,7 @@
-import { limit } from '../../base/limit.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { refusedNames } from '../../sites/manifest/own-zones.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
+import type { SiteFile } from '../../sites/repo/files.ts';
 import type { SiteBlob } from '../../sites/repo/listing.ts';
 import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import type { Reason } from '../report/report.ts';
@@ -51,7 +51,10 @@ interface Disputed {
   readonly what: (one: string) => string;
 }
 
-/** The maximum number of files that are parsed and decrypted at once. */
+/**
+ * How many files are parsed and decrypted at once. All are parsed before the first is decrypted: in turn, both take a
+ * quarter more CPU.
+ */
 const MAX_READS = 64;
 
 /** Reads the desired state of this host. Readings are cached by blob id, so a revision costs what it changes. */
@@ -150,13 +153,14 @@ export class DesiredStateReader {
   async #readAll(blobs: readonly SiteBlob[]): Promise<{ fresh: Readings; unreadable: UnreadableFile[] }> {
     const fresh: Readings = new Map();
     const unreadable: UnreadableFile[] = [];
-    const limited = limit(MAX_READS);
+    const readOne = async (file: SiteFile) => {
+      const read = await readSiteFile(file, this.#settings);
+      if ('reading' in read) fresh.set(file.site, { blob: file.blob, reading: read.reading });
+      else unreadable.push(read.unreadable);
+    };
     for await (const files of this.#repo.texts(blobs)) {
-      await limited.map(files, async (file) => {
-        const read = await readSiteFile(file, this.#settings);
-        if ('reading' in read) fresh.set(file.site, { blob: file.blob, reading: read.reading });
-        else unreadable.push(read.unreadable);
-      });
+      for (let start = 0; start < files.length; start += MAX_READS)
+        await Promise.all(files.slice(start, start + MAX_READS).map(readOne));
     }
     return { fresh, unreadable };
   }
