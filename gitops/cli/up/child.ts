@@ -1,11 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { Thread } from '../../../sites/local/thread.ts';
 import {
   type ProcessEnd,
   type ReadyMessage,
-  type Supervisable,
   type Supervised,
   supervise,
 } from '../../appliers/containers/process/supervisor.ts';
@@ -19,21 +17,19 @@ export interface ChildSpec {
   /** V8 options of its process. */
   readonly v8Options?: readonly string[];
   readonly logFile: string;
-  /** Runs it in a thread of this process. Default: in a process of its own. */
-  readonly isThread?: boolean;
 }
 
 const READY_MS = 60_000;
 const STOP_MS = 15_000;
 
 /**
- * One of the instance's parts. A part that is a process has a process group of its own, so Ctrl-C reaches only the
- * parent. It exits when its IPC channel closes, so it never outlives the parent.
+ * One of the instance's parts. Its process has a group of its own, so Ctrl-C reaches only the parent. It exits when its IPC
+ * channel closes, so it never outlives the parent.
  */
 export class Child {
   readonly spec: ChildSpec;
   readonly #onSpawn: () => void;
-  #running: Supervisable | null = null;
+  #running: ChildProcess | null = null;
   #supervised: Supervised | null = null;
 
   constructor(spec: ChildSpec, onSpawn: () => void) {
@@ -41,7 +37,7 @@ export class Child {
     this.#onSpawn = onSpawn;
   }
 
-  /** `null`: it isn't a process of its own, or isn't started. */
+  /** `null`: it isn't started. */
   get pid(): number | null {
     return this.#running?.pid ?? null;
   }
@@ -87,11 +83,7 @@ export class Child {
     await this.#supervised?.stop(STOP_MS);
   }
 
-  #spawn(): Supervisable {
-    return this.spec.isThread ? new Thread(this.spec) : this.#fork();
-  }
-
-  #fork(): ChildProcess {
+  #spawn(): ChildProcess {
     const { script, env, v8Options = [], logFile } = this.spec;
     const log = openSync(logFile, 'a', 0o600);
     const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...v8Options, script], {

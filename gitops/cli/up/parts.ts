@@ -40,7 +40,7 @@ function part(setup: Setup, name: string, script: string, env: Record<string, st
 /** The embedded Cloudflare: its API and the worker. */
 export function edgePart(setup: Setup): ChildSpec {
   const { home, instance, ports, env, caFile } = setup;
-  const edge = part(setup, 'edge', 'sites/local/cloudflare/main', {
+  return part(setup, 'edge', 'sites/local/cloudflare/main', {
     EDGE_PORT: String(ports.edge),
     CLOUDFLARE_PORT: String(ports.cloudflare),
     EDGE_STATE_DIR: home.at('edge'),
@@ -58,8 +58,6 @@ export function edgePart(setup: Setup): ChildSpec {
     VERIFICATION_PORT: String(ports.verification),
     VERIFICATION_SECRET: instance.verificationSecret,
   });
-  // As a process it would need 1.5 times as much memory.
-  return { ...edge, isThread: true };
 }
 
 /** The base URL of the emulated API. */

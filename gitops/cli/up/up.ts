@@ -33,9 +33,8 @@ const RUN_FILE = 'run.json';
 const noop = () => undefined;
 
 /**
- * Runs a whole instance under `homePath` until SIGTERM, SIGINT or SIGHUP. Each part has an entry file of its own; the
- * edge is a thread of this process, the others are child processes. The OpenID provider and the demo's
- * servers run in this process. Throws `CliError` if the start fails; in that case, no process keeps running.
+ * Runs a whole instance under `homePath` until SIGTERM, SIGINT or SIGHUP. Each part is a child process with an
+ * entry file of its own. The OpenID provider and the demo's servers run in this process. Throws `CliError` if the start fails; in that case, no process keeps running.
  */
 export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Promise<void> {
   const startedAt = performance.now();

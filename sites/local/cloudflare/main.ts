@@ -1,7 +1,6 @@
 import '../../../base/runtime/disposable-stack.ts';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parentPort } from 'node:worker_threads';
 import { z } from 'zod';
 import { demandInstalled } from '../../../base/runtime/optional.ts';
 import {
@@ -161,7 +160,8 @@ async function end(): Promise<void> {
   await started?.stop();
   process.exit(0);
 }
-parentPort?.once('message', end); // the message `stop` from Thread
+// The parent has ended.
+process.once('disconnect', end);
 
 try {
   started = await start(environment.parse(process.env));
@@ -170,12 +170,9 @@ try {
     process.removeAllListeners(signal);
     process.once(signal, end);
   }
-  // The parent has ended.
-  process.once('disconnect', end);
   const { stop: _, ...addresses } = started;
   const ready = { type: 'ready', ...addresses };
-  if (parentPort !== null) parentPort.postMessage(ready);
-  else if (process.send !== undefined) process.send(ready);
+  if (process.send !== undefined) process.send(ready);
   else console.log(`Cloudflare's API on ${addresses.cloudflare}, the edge on ${addresses.edge}`);
 } catch (error) {
   const reason =

@@ -51,7 +51,7 @@ export async function endHungRuntimes(
   }
 }
 
-/** The children of all threads of this process. */
+/** The children that any thread of this process has started. */
 async function ownChildren(): Promise<number[]> {
   const tasks = `/proc/${process.pid}/task`;
   const threads = await readdir(tasks).catch(() => []);

@@ -21,7 +21,6 @@ import { kvApplier } from '../../../gitops/appliers/edge/kv.ts';
 import { routeApplier } from '../../../gitops/appliers/edge/route.ts';
 import { edgeStore } from '../../../gitops/appliers/edge/store.ts';
 import { cloudflareClient } from '../../../gitops/clients/cloudflare.ts';
-import { Thread } from '../../../sites/local/thread.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
@@ -246,16 +245,18 @@ describe('Cloudflare at home', () => {
     expect(await statusAt(edge, 'shop.tagyard.localhost')).not.toBe(530);
   });
 
-  test('as a thread, ends its runtime at its end and starts again with its state', { retry: 2 }, async () => {
+  test('as a part of an instance, ends its runtime at its end and starts again with its state', {
+    retry: 2,
+  }, async () => {
     const [port, apiPort] = [await freePort('127.0.0.1', 0), await freePort('127.0.0.1', 0)];
     const env = { ...settings(), EDGE_PORT: `${port}`, CLOUDFLARE_PORT: `${apiPort}` };
-    const threads: Thread[] = [];
+    const parts: ChildProcess[] = [];
     const started: object[] = [];
     const supervised = supervise({
       spawn() {
-        const thread = new Thread({ name: 'edge', script: MAIN, env, logFile: join(home, 'edge.log') });
-        threads.push(thread);
-        return thread;
+        const part = fork(MAIN, { env: { ...process.env, ...env } });
+        parts.push(part);
+        return part;
       },
       onEnd: () => undefined,
       readiness: { timeoutMs: 60_000, onReady: (message) => started.push(message) },
@@ -272,7 +273,7 @@ describe('Cloudflare at home', () => {
       const before = runtime();
       // Ctrl-C reaches the group of this process, so the runtime has a group of its own.
       expect(groupOf(before)).toBe(before);
-      threads[0]?.kill('SIGKILL');
+      parts[0]?.kill('SIGKILL');
       await eventually(() => expect(isRunning(before)).toBe(false));
       await eventually(() => expect(started).toHaveLength(2), { timeoutMs: 60_000 });
       expect(started[1]).toEqual(started[0]);

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import type { ChildProcess } from 'node:child_process';
 import { setTimeout as wait } from 'node:timers/promises';
 import { backoffMs } from '../../../../base/backoff.ts';
 import { LineSplitter, type SplitLine } from '../../../../base/line-splitter.ts';
@@ -11,25 +11,9 @@ const KEPT_LINES = 20;
 /** Characters of a kept line. */
 const LONGEST_KEPT = 4_096;
 
-/** A child process, or what starts and ends like one. */
-export interface Supervisable {
-  /** `undefined`: it could not be spawned. `null`: it is no process of its own. */
-  readonly pid?: number | null | undefined;
-  readonly exitCode: number | null;
-  readonly signalCode: NodeJS.Signals | null;
-  readonly stdout: Readable | null;
-  readonly stderr: Readable | null;
-  kill(signal: NodeJS.Signals): boolean;
-  on(event: 'message', listener: (message: unknown) => void): unknown;
-  once(event: 'error', listener: (error: Error) => void): unknown;
-  once(event: 'exit' | 'close', listener: EndListener): unknown;
-}
-
-type EndListener = (code: number | null, signal: NodeJS.Signals | null) => void;
-
 export interface SupervisorOptions {
   /** Starts the process. Called again after each end. */
-  readonly spawn: () => Supervisable;
+  readonly spawn: () => ChildProcess;
   readonly onEnd: (end: ProcessEnd) => void;
   /** The process must send `{ type: 'ready', … }` over IPC, or it is killed. Unset: it is ready when spawned. */
   readonly readiness?: {
@@ -80,7 +64,7 @@ export function supervise(options: SupervisorOptions): Supervised {
   let restart: NodeJS.Timeout | undefined;
   let child = start();
 
-  function start(): Supervisable {
+  function start(): ChildProcess {
     lastEnd = null;
     const started = spawn();
     let readyAt = readiness === undefined ? now() : null;
@@ -134,7 +118,7 @@ export function supervise(options: SupervisorOptions): Supervised {
       const kill = setTimeout(() => child.kill('SIGKILL'), graceMs);
       await promise;
       clearTimeout(kill);
-      if (isGroupLeader && pid !== null) await killGroup(pid);
+      if (isGroupLeader) await killGroup(pid);
     },
   };
 }
@@ -147,7 +131,7 @@ export function describeEnd({ code, signal, error }: ProcessEnd): string {
 
 /** Keeps the last lines of both output streams in `kept`; false if they aren't pipes. */
 function collectLines(
-  { stdout, stderr }: Supervisable,
+  { stdout, stderr }: ChildProcess,
   kept: string[],
   onLines: SupervisorOptions['onLines'],
 ): boolean {
