@@ -10,3 +10,17 @@ export async function fetchWhole(service: Service, request: Request, timeoutMs: 
     return new Response(body.byteLength === 0 ? null : body, response);
   });
 }
+
+/** The status of an answer, and its body; `null` if that is not JSON. */
+export async function fetchJson(
+  url: URL,
+  init: RequestInit,
+): Promise<{ readonly status: number; readonly json: unknown }> {
+  const response = await fetch(url, init);
+  const text = await response.text();
+  try {
+    return { status: response.status, json: JSON.parse(text) };
+  } catch {
+    return { status: response.status, json: null };
+  }
+}

@@ -1,7 +1,7 @@
 import type { PartCheck } from '../../report/report.ts';
 import { CliError } from '../output/cli-error.ts';
 import { callService } from './call.ts';
-import { httpCall } from './http-call.ts';
+import { fetchJson } from './fetch-whole.ts';
 
 /** A service that `tagyard doctor` asks directly, not through the provisioner. */
 interface Part {
@@ -64,9 +64,11 @@ export async function askPart(part: Part, limitMs: number): Promise<PartCheck> {
   }
   if (!URL.canParse(path, url)) return failedPart(name, `${url} is not a URL`);
   try {
-    const request = { method: 'GET', url: new URL(path, url), headers, redirect: 'manual' } as const;
-    const call = { method: request.method, path: request.url.pathname, timeoutMs: limitMs };
-    const response = await callService({ name, url }, call, (signal) => httpCall(request, signal));
+    const address = new URL(path, url);
+    const call = { method: 'GET', path: address.pathname, timeoutMs: limitMs };
+    const response = await callService({ name, url }, call, (signal) =>
+      fetchJson(address, { headers, redirect: 'manual', signal }),
+    );
     const answer = answerOf(name, response.status, response.json);
     if (answer === null) {
       const detail = `${url} answers with status ${response.status}, but it is not ${name}: check ${variable}`;

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { escapeHiddenIn } from '../../../base/text.ts';
 import { CliError } from '../output/cli-error.ts';
 import { callService } from './call.ts';
-import { httpCall } from './http-call.ts';
+import { fetchJson } from './fetch-whole.ts';
+import { problemOf } from './problem.ts';
 import { readRun } from './run-file.ts';
 import { QUICK_MS, SLOW_MS, timeoutMs } from './timeout.ts';
 
@@ -33,9 +34,9 @@ export async function callProvisioner(
   const { url, secret } = await addressOf(context);
   const service = { name: 'the provisioner', url };
   if (!URL.canParse(path, url)) throw new CliError(`INFRA_PROVISIONER_URL=${url} is not a URL`);
+  const address = new URL(path, url);
   const request = {
     method,
-    url: new URL(path, url),
     headers: {
       'x-secret': headerValue('INFRA_SECRET', secret),
       'x-actor': actor(),
@@ -45,14 +46,11 @@ export async function callProvisioner(
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   };
   const limit = timeoutMs(context.env, given ?? (method === 'GET' ? QUICK_MS : SLOW_MS));
-  const call = { method, path: request.url.pathname, timeoutMs: limit };
-  const response = await callService(service, call, (signal) => httpCall(request, signal));
+  const call = { method, path: address.pathname, timeoutMs: limit };
+  const response = await callService(service, call, (signal) => fetchJson(address, { ...request, signal }));
   // Names and messages come from git. Anyone who may push can put escape sequences for terminals there.
   const answer = escapeHiddenIn(response.json);
-  if (response.status < 200 || response.status > 299) {
-    const { problemOf } = await import('./problem.ts');
-    throw problemOf(service, response.status, answer);
-  }
+  if (response.status < 200 || response.status > 299) throw problemOf(service, response.status, answer);
   if (answer !== null) return answer;
   throw new CliError(`${url} did not answer like a provisioner; check INFRA_PROVISIONER_URL`);
 }

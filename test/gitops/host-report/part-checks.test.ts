@@ -225,8 +225,7 @@ const SENDERS: Readonly<Record<string, string>> = {
   'gitops/appliers/proxy/probe.ts':
     'to the proxy, for origins and challenges: it forwards neither to the edge',
   'base/http/client-errors.ts': 'sends nothing',
-  'gitops/cli/instance/fetch-whole.ts': 'to management',
-  'gitops/cli/instance/http-call.ts': 'to the daemons',
+  'gitops/cli/instance/fetch-whole.ts': 'to the daemons',
   'gitops/cli/logs/requests.ts': 'to management',
   'gitops/cli/up/settled.ts': 'to the provisioner',
   'gitops/clients/acme-http.ts': 'to a certificate authority',
