@@ -5,7 +5,6 @@ import { accountEndpoints } from './account.ts';
 import { callLimiter } from './api/call-limit.ts';
 import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
 import { ApiError, failure } from './api/envelope.ts';
-import { checkPermission } from './api/permissions.ts';
 import { readPoints } from './api/points.ts';
 import { hostnameEndpoints } from './custom-hostnames.ts';
 import { dnsEndpoints } from './dns/endpoints.ts';
@@ -57,7 +56,6 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
     if (request.routeOptions.url === `${API_PREFIX}/ips` && !request.headers.authorization) return;
     authenticate(request.headers.authorization, deps.token);
     if (request.routeOptions.url === POINTS) return;
-    checkPermission(request.routeOptions.url?.slice(API_PREFIX.length) ?? '', deps.lacking ?? []);
     // In production, management reads objects by R2's S3 interface, which has no such limit.
     if (request.routeOptions.url?.includes('/objects') && !context.limits.countsObjects) return;
     const { allowed, headers } = count();

@@ -15,6 +15,7 @@ import { sqliteKvStore } from '../../../sites/local/cloudflare/kv/store.ts';
 import { missing, REFERENCE } from '../components.ts';
 import { type Exchange, openapiValidator } from '../openapi.ts';
 import { CLOUDFLARE_OVERLAY } from './overlay.ts';
+import { checkPermission } from './permissions.ts';
 
 export const EMULATOR_TOKEN = 'emulator-token';
 export const EMULATOR_SCRIPT = 'tagyard-edge';
@@ -53,8 +54,11 @@ export async function startEmulator({
   checked = true,
   address: host = '127.0.0.1',
   clock,
+  lacking = [],
   ...overrides
 }: Partial<EmulatorDeps> & {
+  /** The groups of permissions that the token lacks, such as `Workers Scripts`. Default: it has all of them. */
+  readonly lacking?: readonly string[];
   /** `false`: for as much traffic as a bench makes, or for answers that the document lacks. */
   readonly checked?: boolean;
   /** Where it listens, on a free port. Default: the loopback address. */
@@ -92,6 +96,9 @@ export async function startEmulator({
     },
     ...overrides,
     now,
+  });
+  app.addHook('onRequest', async ({ routeOptions: { url = '' } }) => {
+    checkPermission(url.slice(API_PREFIX.length), lacking);
   });
   const violations: string[] = [];
   const calls: string[] = [];

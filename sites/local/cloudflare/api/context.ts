@@ -12,8 +12,6 @@ export interface EmulatorDeps {
   /** The database that `openState` returns. `ensureZone` and `ensureNamespace` add zones and namespaces to it. */
   readonly db: DatabaseSync;
   readonly token: string;
-  /** The groups of permissions that the token lacks, such as `Workers Scripts`. Default: it has all of them. */
-  readonly lacking?: readonly string[];
   /** Worker scripts that exist from the start; others can be uploaded. */
   readonly scripts: readonly string[];
   /** What the API says of these scripts until they are uploaded. Default: they have no bindings, and keep no logs. */

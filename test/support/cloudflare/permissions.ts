@@ -1,4 +1,4 @@
-import { ApiError } from './envelope.ts';
+import { ApiError } from '../../../sites/local/cloudflare/api/envelope.ts';
 
 /** The groups of permissions that a token needs for paths with these beginnings, as Cloudflare's dashboard names them. */
 const GROUPS: readonly (readonly [prefix: string, group: string])[] = [
