@@ -1,7 +1,6 @@
 import { contentHash } from '../../base/ownership.ts';
 import { clientObjects, footprintOf } from '../../gitops/kubernetes/applier/objects/client.ts';
 import { initialReplicas } from '../../gitops/kubernetes/applier/objects/scale.ts';
-import { secretRecord } from '../../gitops/kubernetes/applier/objects/secret.ts';
 import type { ClusterSettings } from '../../gitops/kubernetes/applier/objects/settings.ts';
 import { siteObjects } from '../../gitops/kubernetes/applier/objects/site.ts';
 import { NO_SITE, withMark } from '../../gitops/kubernetes/applier/state/mark.ts';
@@ -44,9 +43,7 @@ export function renderedSites(sites: readonly LoadedManifest[]): readonly Kubern
     clientObjects(client, SETTINGS, footprintOf(own)).map((object) => marked(object, NO_SITE)),
   );
   const objects = sites.flatMap((site) =>
-    siteObjects(site, SETTINGS)
-      .flatMap((object) => (object.kind === 'Secret' ? [secretRecord(object), object] : [object]))
-      .map((object) => marked(withReplicas(object, site), site.site)),
+    siteObjects(site, SETTINGS).map((object) => marked(withReplicas(object, site), site.site)),
   );
   const isNamespace = ({ kind }: KubernetesObject) => kind === 'Namespace';
   return [...clients.filter(isNamespace), ...clients.filter((object) => !isNamespace(object)), ...objects];

@@ -85,11 +85,6 @@ export const kubernetes: Suite = async (bench) => {
 async function measured(way: Way, sites: number, alone: Bench | null): Promise<Round> {
   await using cluster = await Cluster.start({ nodes: 0, simulated: NODES });
   const kubeconfig = await makeAccount(cluster);
-  // The control also applies Secrets and the objects that own them, which the account may not apply.
-  if (way === 'control') {
-    const binding = ['--clusterrole=cluster-admin', `--user=${ACCOUNT}`];
-    await cluster.kubectl('create', 'clusterrolebinding', 'control', ...binding);
-  }
   await using watch = await watchDeployments(cluster);
   const own = () => cluster.requests().filter(({ user }) => user === ACCOUNT);
   await using child = await BenchChild.start(`kubernetes-${way}.ts`, { kubeconfig, sites });

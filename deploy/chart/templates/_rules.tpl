@@ -3,15 +3,14 @@ What the appliers call, and no more. They list and watch objects with our labels
 ours but not our labels. They write by server-side apply: `patch`, and `create` for what doesn't exist yet.
 */ -}}
 {{- define "tagyard.rules" -}}
-# Only `create`, so that no Secret can be read: the answer to a patch has the content, and so may the answer to a
-# deletion.
+# RBAC knows no labels: the account may read all Secrets, here and in all namespaces if each client has its own.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [create]
-# Each ConfigMap of ours owns one Secret. ConfigMaps of others keep a client's namespace from being deleted.
+  verbs: [get, list, watch, create, patch, delete]
+# Earlier versions made one for each Secret. ConfigMaps of others keep a client's namespace from being deleted.
 - apiGroups: [""]
   resources: [configmaps]
-  verbs: [list, watch, create, delete]
+  verbs: [list, watch, delete]
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch, create, patch, delete]

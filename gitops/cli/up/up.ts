@@ -34,7 +34,8 @@ const noop = () => undefined;
 
 /**
  * Runs a whole instance under `homePath` until SIGTERM, SIGINT or SIGHUP. Each part is a child process with an
- * entry file of its own. The OpenID provider and the demo's servers run in this process. Throws `CliError` if the start fails; in that case, no process keeps running.
+ * entry file of its own. The OpenID provider and the demo's servers run in this process. Throws `CliError` if the start
+ * fails; in that case, no process keeps running.
  */
 export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Promise<void> {
   const startedAt = performance.now();

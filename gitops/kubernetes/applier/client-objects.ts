@@ -6,7 +6,6 @@ import { contentHash, type Identity } from '../../../base/ownership.ts';
 import { addressOf } from '../client/address.ts';
 import type { KubernetesClient } from '../client/contract.ts';
 import type { Kind, KubernetesObject } from '../client/kinds.ts';
-import { SECRETS_QUOTA } from './objects/client.ts';
 import type { Copies } from './state/copies.ts';
 import { isRolledOut } from './state/deployment.ts';
 import { type ClientObject, DesiredSites, type RenderClient } from './state/desired-sites.ts';
@@ -16,11 +15,12 @@ import type { RenderedFor } from './state/object-spec.ts';
 import { amountOf } from './state/quantity.ts';
 import type { Writer } from './writer.ts';
 
-/** A namespace in which others have objects of these kinds isn't removed. Of Secrets, only the number is known. */
+/** A namespace in which others have objects of these kinds isn't removed. */
 const KEEPING = [
   'Pod',
   'Service',
   'ConfigMap',
+  'Secret',
   'PersistentVolumeClaim',
   'Deployment',
   'ReplicaSet',
@@ -36,7 +36,6 @@ const KEEPING = [
 /** What the cluster itself puts into every namespace. */
 const GIVEN: ReadonlySet<string> = new Set(['ConfigMap/kube-root-ca.crt']);
 
-const quotaStatus = z.looseObject({ used: z.record(z.string(), z.string()) });
 const quotaSpec = z.looseObject({ hard: z.record(z.string(), z.string()) });
 
 interface ClientObjectsDeps {
@@ -212,19 +211,7 @@ export class ClientObjects {
           .map(({ metadata }) => `${kind}/${metadata.name}`);
       }),
     );
-    return [...listed.flat().filter((name) => !GIVEN.has(name)), ...this.#secretsIn(namespace)];
-  }
-
-  /** The number of Secrets in an unneeded namespace, as its quota has it: of others, or of a site being removed. */
-  #secretsIn(namespace: string): string[] {
-    const { copies, identity } = this.#deps;
-    const counts = [...copies.of('ResourceQuota')]
-      .filter((quota) => quota.metadata.namespace === namespace && isOurs(identity, quota))
-      .map((quota) => quotaStatus.safeParse(quota.status).data?.used[SECRETS_QUOTA]);
-    const [count] = counts;
-    if (count === undefined)
-      return ['an unknown number of Secrets: the ResourceQuota that counts them is missing'];
-    return count === '0' ? [] : [`Secrets (${count})`];
+    return listed.flat().filter((name) => !GIVEN.has(name));
   }
 }
 

@@ -21,7 +21,6 @@ import { PodOutages } from './pod-outages.ts';
 import { ROLLOUT_TIMES, type RolloutTimes } from './rollout.ts';
 import type { kubernetesSettings } from './settings.ts';
 import type { RenderSite } from './site-resources.ts';
-import { SiteSecrets } from './site-secrets.ts';
 import { Copies } from './state/copies.ts';
 import { WantedSpecs } from './state/wanted-specs.ts';
 import { Writer } from './writer.ts';
@@ -57,7 +56,6 @@ export interface Cluster {
   readonly copies: Copies;
   readonly writer: Writer;
   readonly clients: ClientObjects;
-  readonly secrets: SiteSecrets;
   readonly identity: Identity;
   readonly log: Log;
   /** The namespace of all objects; `null`: each client has its own. */
@@ -134,10 +132,6 @@ export async function openCluster(
     log,
     render: (name, sites) => clientObjects(name, rendering, footprintOf(sites)),
   });
-  const secrets = new SiteSecrets({
-    ...{ client, copies, writer, identity, namespace, clock },
-    random: Math.random,
-  });
   const gatewayNamespace = settings.KUBERNETES_GATEWAY_NAMESPACE;
   const gateway =
     source === null || gatewayNamespace === undefined
@@ -163,7 +157,6 @@ export async function openCluster(
     copies,
     writer,
     clients,
-    secrets,
     identity,
     log,
     namespace,

@@ -1,15 +1,20 @@
 import { RetryableError, TerminalError } from '../../../base/errors.ts';
-import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
+import { CONTAINER_ROLES, type LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../../appliers/contract.ts';
 import { planResources } from '../../appliers/plan.ts';
-import type { Kind } from '../client/kinds.ts';
+import { objectKey } from '../client/address.ts';
+import type { Kind, ObjectAddress } from '../client/kinds.ts';
 import type { Cluster } from './cluster.ts';
+import { objectName } from './objects/names.ts';
 import { observeObjects } from './observation.ts';
 import { OBJECTS, siteResources } from './site-resources.ts';
 import type { ObjectRef, ObjectSpec } from './state/object-spec.ts';
+import { type DeployedSite, SecretsInUse } from './state/secrets-in-use.ts';
 
-/** The kinds of the target's objects, besides Secrets. */
 const KINDS = [
+  'Secret',
+  // Earlier versions made one for each Secret, as its owner. It is removed together with the Secret.
+  'ConfigMap',
   'Service',
   'NetworkPolicy',
   'PodDisruptionBudget',
@@ -20,18 +25,45 @@ const KINDS = [
  * Applies the objects that the pods of a site need, and those of its client. Secrets outlive the pods that name them.
  */
 export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
-  const { copies, clients, writer, secrets } = cluster;
+  const { client, copies, clients, writer, namespace } = cluster;
+  const secretsInUse = new SecretsInUse(client, namespace);
   const background = new AbortController();
 
   async function observe(desired: readonly Resource<ObjectSpec>[], signal: AbortSignal, scope?: Scope) {
     await copies.ready(signal);
-    const rest = desired.filter((resource) => !isSecret(resource));
+    const watching = { target: OBJECTS.target, kinds: KINDS };
+    const observed = await observeObjects(cluster, watching, { desired, scope, signal });
+    return withClientProblems(desired, await withoutUsed(desired, observed, signal));
+  }
+
+  /**
+   * Without the Secrets that no site wants any more and a ReplicaSet still names: a restart of an old pod and a return
+   * to an earlier template need them. A ConfigMap stays as long as the Secret of its name.
+   */
+  async function withoutUsed(
+    desired: readonly Resource<ObjectSpec>[],
+    observed: readonly Observed<ObjectRef>[],
+    signal: AbortSignal,
+  ): Promise<readonly Observed<ObjectRef>[]> {
+    const nameOf = (of: { readonly address: ObjectAddress }) => objectKey(of.address);
+    const secrets = desired.filter(({ spec }) => spec.address.kind === 'Secret');
+    const wanted = new Set(secrets.map(({ spec }) => nameOf(spec)));
     const sites = new Set(desired.map(({ site }) => site));
-    const observed = await Promise.all([
-      secrets.observe(desired.filter(isSecret), scope, { sites, signal }),
-      observeObjects(cluster, { target: OBJECTS.target, kinds: KINDS }, { desired: rest, scope, signal }),
-    ]);
-    return withClientProblems(desired, observed.flat());
+    const isOld = ({ ref }: Observed<ObjectRef>) =>
+      ref.address.kind === 'ConfigMap' || (ref.address.kind === 'Secret' && !wanted.has(nameOf(ref)));
+    const deployed = new Map<string, DeployedSite>();
+    for (const one of observed) {
+      const { site } = one.owner;
+      const { namespace: place } = one.ref.address;
+      if (site === undefined || !sites.has(site) || !isOld(one) || wanted.has(nameOf(one.ref))) continue;
+      const deployments = CONTAINER_ROLES.map((role) =>
+        copies.find({ kind: 'Deployment', namespace: place, name: objectName(site, role) }),
+      );
+      deployed.set(`${place}/${site}`, { site, namespace: place, deployments });
+    }
+    const used = await secretsInUse.of([...deployed.values()], signal);
+    const isKept = (name: string) => wanted.has(name) || used.has(name);
+    return observed.filter((one) => !isOld(one) || !isKept(nameOf(one.ref)));
   }
 
   /**
@@ -73,10 +105,6 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
         desired.map(({ spec }) => spec.manifest),
         scope?.sites ?? null,
       );
-      const ofSecrets = desired.filter(isSecret);
-      secrets.want(ofSecrets, scope?.sites ?? null);
-      await copies.ready(signal);
-      await secrets.check(ofSecrets, signal);
       const observed = await observe(desired, signal, scope);
       if (scope === undefined) clients.startRemoval(background.signal);
       return observed;
@@ -95,13 +123,10 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
         const { spec, hash, adopt } = desired;
         await clients.ensure(spec.manifest, adopt, signal);
         await notEnding(cluster, spec, signal);
-        const isPresent = observed !== undefined;
-        if (isSecret(desired)) await secrets.apply(desired, observed, signal);
-        else await writer.apply(spec.reveal(), { site, hash, adopt, isPresent }, signal);
+        await writer.apply(spec.reveal(), { site, hash, adopt, isPresent: observed !== undefined }, signal);
       } else if (observed !== undefined) {
         const { address, uid, client } = observed.ref;
-        if (address.kind === 'Secret') await secrets.remove(observed.ref, signal);
-        else await writer.remove(address, uid, signal);
+        await writer.remove(address, uid, signal);
         if (client !== null) await clients.settle(client, signal);
       } else {
         throw new TerminalError(`the change ${op} ${key} has neither a desired nor an observed object`);
@@ -115,10 +140,6 @@ export function objectsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef>
       await clients.ended();
     },
   };
-}
-
-function isSecret({ spec }: Resource<ObjectSpec>): boolean {
-  return spec.address.kind === 'Secret';
 }
 
 /** Waits until the object isn't being deleted any more, because a change of it wouldn't last. */

@@ -18,7 +18,7 @@ import { revisionNumber } from './state/replica-sets.ts';
  * replaced by the previous one, whose pods continue to serve.
  */
 export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRef> {
-  const { client, copies, clients, writer, secrets, wanted, podOutages } = cluster;
+  const { client, copies, clients, writer, wanted, podOutages } = cluster;
   const failures = new RolloutFailures();
   let rollouts = 0;
 
@@ -54,7 +54,6 @@ export function workloadsApplier(cluster: Cluster): Applier<ObjectSpec, ObjectRe
     if (spec.refusal !== null) throw new TerminalError(spec.refusal, { isOfSite: true });
     await clients.ensure(manifest, adopt, signal);
     await notEnding(cluster, spec, signal);
-    await secrets.ensure(spec.reveal(), signal);
     const before = copies.find(address);
     const completeBefore = before !== undefined && isRolledOut(before) ? revisionNumber(before) : 0;
     const { initialReplicas } = spec;

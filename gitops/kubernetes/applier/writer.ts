@@ -6,7 +6,6 @@ import { addressOf } from '../client/address.ts';
 import type { KubernetesClient } from '../client/contract.ts';
 import { faultReason } from '../client/errors.ts';
 import type { KubernetesObject, ObjectAddress } from '../client/kinds.ts';
-import { parsedObject } from '../client/sent-object.ts';
 import type { Copies } from './state/copies.ts';
 import { foreignFields, removalPatch } from './state/drift.ts';
 import { isOurs, MANAGER, ordinalOf, withMark } from './state/mark.ts';
@@ -70,20 +69,6 @@ export class Writer {
         }),
       signal,
     );
-  }
-
-  /** Creates an object; throws `KubernetesRetryable` (`exists`) if there is one of its name. */
-  async create(object: KubernetesObject, to: ApplyTo, signal: AbortSignal): Promise<KubernetesObject> {
-    const { client, copies, identity } = this.#deps;
-    const address = addressOf(object);
-    const marked = withMark(object, { ...to, identity, ordinal: await this.#ordinal(copies.find(address)) });
-    const create = async () => parsedObject(await client.create(marked, signal));
-    return (await copies.writing(address, create, signal)).object;
-  }
-
-  /** Throws if the revision that was applied to the object is newer than this provisioner's. */
-  async refuseNewer(existing: KubernetesObject): Promise<void> {
-    await this.#ordinal(existing);
   }
 
   /** Deletes this object; another one of the same name stays. */

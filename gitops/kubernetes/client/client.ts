@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../../base/clock.ts';
-import { addressOf, collectionPath, objectLabel, objectPath } from './address.ts';
+import { addressOf, objectLabel, objectPath } from './address.ts';
 import { type ClusterAccess, readClusterConfig } from './config.ts';
 import type { Applied, ApplyOptions, KubernetesClient, ObjectSelection, Watched } from './contract.ts';
 import { faultReason } from './errors.ts';
@@ -81,39 +81,6 @@ class ApiClient implements KubernetesClient {
       isRepeatable: false,
       signal,
     });
-  }
-
-  async create(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject> {
-    const address = addressOf(object);
-    const { body } = await this.#transport.call({
-      method: 'POST',
-      path: collectionPath(address.kind, address.namespace),
-      query: { fieldManager: 'tagyard', fieldValidation: 'Strict' },
-      body: object,
-      what: `create ${objectLabel(address)}`,
-      isRepeatable: false,
-      signal,
-    });
-    return objectOf(body, address);
-  }
-
-  async isTaken(object: KubernetesObject, signal: AbortSignal): Promise<boolean> {
-    const address = addressOf(object);
-    try {
-      await this.#transport.call({
-        method: 'POST',
-        path: collectionPath(address.kind, address.namespace),
-        query: { fieldManager: 'tagyard', dryRun: 'All' },
-        body: object,
-        what: `check ${objectLabel(address)}`,
-        isRepeatable: true,
-        signal,
-      });
-      return false;
-    } catch (error) {
-      if (faultReason(error) === 'exists') return true;
-      throw error;
-    }
   }
 
   async delete(address: ObjectAddress, uid: string, signal: AbortSignal): Promise<void> {

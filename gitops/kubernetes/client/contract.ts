@@ -56,10 +56,6 @@ export interface KubernetesClient {
     patch: readonly object[],
     signal: AbortSignal,
   ): Promise<KubernetesObject | null>;
-  /** Creates an object that doesn't exist. Throws `KubernetesRetryable` (`exists`) where it does. */
-  create(object: KubernetesObject, signal: AbortSignal): Promise<KubernetesObject>;
-  /** Asks whether an object of this name exists. Needs only the right to create it, and stores nothing. */
-  isTaken(object: KubernetesObject, signal: AbortSignal): Promise<boolean>;
   /** Deletes the object with this uid, and then what it owns. It is no error if the name has another object or none. */
   delete(address: ObjectAddress, uid: string, signal: AbortSignal): Promise<void>;
   /** `null`: it doesn't exist. */

@@ -14,10 +14,10 @@ const WRITTEN: readonly Verb[] = ['get', 'list', 'watch', 'create', 'patch', 'de
 const RIGHTS: readonly (readonly [group: string, resource: string, verbs: readonly Verb[]])[] = [
   ['', 'namespaces', ['list', 'watch', 'get', 'create', 'patch', 'delete']],
   ['', 'resourcequotas', WRITTEN],
-  ['', 'secrets', ['create']],
+  ['', 'secrets', WRITTEN],
   ['', 'services', WRITTEN],
   ['', 'pods', ['list']],
-  ['', 'configmaps', ['list', 'watch', 'create', 'delete']],
+  ['', 'configmaps', ['list', 'watch', 'delete']],
   ['', 'persistentvolumeclaims', ['list']],
   ['events.k8s.io', 'events', ['list']],
   ['apps', 'deployments', WRITTEN],

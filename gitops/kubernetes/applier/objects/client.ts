@@ -51,11 +51,6 @@ const LEVEL = 'restricted';
 /** The policy's version is that of the API server: a fixed version would miss what later ones forbid. */
 const VERSION = 'latest';
 
-/** Our accounts can't list Secrets here. The quota counts them, so no namespace with others' Secrets is deleted. */
-export const SECRETS_QUOTA = 'count/secrets';
-/** No limit: only their number is of interest. */
-const MANY_SECRETS = '1M';
-
 /**
  * The objects of a client that belong to none of its sites, pure, without their ownership marks: its namespace first.
  * In a namespace that others have made, there are none: the sites' own policies isolate all of our pods there.
@@ -100,7 +95,6 @@ export function clientObjects(
           'services.loadbalancers': '0',
           'services.nodeports': '0',
           persistentvolumeclaims: '0',
-          [SECRETS_QUOTA]: MANY_SECRETS,
         },
       },
     },

@@ -56,21 +56,6 @@ export function siteSecret(manifest: LoadedManifest, settings: ClusterSettings):
   };
 }
 
-/**
- * The object that owns a Secret, pure. The Secret can't be read, so the presence of this record says that it is there.
- * When the record is deleted, the cluster removes the Secret (`metadata.ownerReferences`).
- */
-export function secretRecord({ metadata }: KubernetesObject): KubernetesObject {
-  return { apiVersion: 'v1', kind: 'ConfigMap', metadata, immutable: true };
-}
-
-/** The Secret with its owner: `record` in the form that the API server has returned. */
-export function ownedBy(record: KubernetesObject, secret: KubernetesObject): KubernetesObject {
-  const { apiVersion, kind, metadata } = record;
-  const owner = { apiVersion, kind, name: metadata.name, uid: metadata.uid ?? '' };
-  return { ...secret, metadata: { ...secret.metadata, ownerReferences: [owner] } };
-}
-
 function encoded(secret: Secret): string {
   return Buffer.from(secret.reveal()).toString('base64');
 }

@@ -11,9 +11,10 @@ import { objectIn, objectsOf } from '../../client/sent-object.ts';
 import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import { haveSameManagedFields } from './drift.ts';
 
-/** The kinds that are kept as copies by default. Not Secrets of sites, but the ConfigMaps that own them. */
+/** The kinds that are kept as copies by default. */
 const KINDS = [
   'ResourceQuota',
+  'Secret',
   'ConfigMap',
   'Service',
   'NetworkPolicy',
@@ -46,8 +47,8 @@ interface CopiesOptions {
 
 /**
  * Copies of all objects of this host. They follow the API server and begin with one listing of each kind. An
- * observation calls the API server only for what they lack: desired objects that aren't among them, the ReplicaSets
- * that may still need Secrets that a site no longer wants, and whether a site's Secrets exist.
+ * observation calls the API server only for what they lack: desired objects that aren't among them, and the ReplicaSets
+ * that may still need Secrets that a site no longer wants.
  */
 export class Copies {
   readonly #copies: ReadonlyMap<Kind, Watched>;

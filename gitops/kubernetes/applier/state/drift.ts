@@ -46,7 +46,11 @@ export function objectDrift(applied: KubernetesObject, found: KubernetesObject):
 function driftOf(applied: KubernetesObject, found: KubernetesObject): string | null {
   if (found.metadata.deletionTimestamp !== undefined) return 'being deleted';
   const own = fieldSetOf(
-    entriesOf(found).filter(({ manager, operation }) => manager === MANAGER && operation === 'Apply'),
+    entriesOf(found).filter(
+      ({ manager, operation }) =>
+        // Earlier versions created Secrets by a request that isn't an apply.
+        manager === MANAGER && (operation === 'Apply' || found.kind === 'Secret'),
+    ),
   );
   const changed = notOwned(applied, own).map(({ path }) => path);
   const added = foreignFields(found)

@@ -66,6 +66,13 @@ describe('drift of an object in a cluster', () => {
     expect(foreignFields(hidden).map(({ isRemoved }) => isRemoved)).toEqual([true, false]);
   });
 
+  test('is nothing in a Secret that was created without an apply, as earlier versions did, and only in a Secret', () => {
+    const created = { ...ours(), operation: 'Update' } as const;
+    const secret = { ...applied, kind: 'Secret' } as const;
+    expect(objectDrift(secret, found([created], secret))).toBeNull();
+    expect(objectDrift(applied, found([created]))).toMatch(/^changed from outside: /);
+  });
+
   test('names the fields that another manager has changed or removed', () => {
     const entry = { '.': {}, 'f:name': {}, 'f:env': { 'k:{"name":"PORT"}': { '.': {}, 'f:name': {} } } };
     const managed = [ours({ 'k:{"name":"tag"}': entry }), theirs({ 'f:spec': {} })];

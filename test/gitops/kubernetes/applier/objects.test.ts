@@ -372,7 +372,6 @@ describe('the objects of a client in a cluster', () => {
       'requests.cpu': '2800m',
       'limits.cpu': '26',
       'requests.memory': '7Gi',
-      'count/secrets': '1M',
     });
     expect(policy.spec).toEqual({ podSelector: {}, policyTypes: ['Ingress', 'Egress'] });
   });
