@@ -201,7 +201,7 @@ async function watchDeployments(cluster: Cluster) {
   const copy = client.watched({ kind: 'Deployment', labels });
   await copy.ready(signal);
   const states = () =>
-    [...copy.objects.values()].map(({ object }) => ({ object, state: deploymentState(object) }));
+    [...copy.objects.values()].map((object) => ({ object, state: deploymentState(object) }));
   const isReady = ({ state }: ReturnType<typeof states>[number]) =>
     state.isRolledOut && state.updated === state.replicas && state.available === state.replicas;
   /** Seconds from `begun` until `isSo` is true. */

@@ -62,11 +62,11 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       expect([...copy.objects.keys()]).toEqual([]);
       const { object, warnings } = await apply(service('one'));
       expect(warnings).toEqual([]);
-      const { uid = '', version = '' } = object;
-      await copy.reached(at('one'), version, limit());
+      const { uid = '', resourceVersion = '' } = object.metadata;
+      await copy.reached(at('one'), resourceVersion, limit());
       const stored = await client.get(at('one'), limit());
-      expect(stored?.metadata).toEqual(object.object.metadata);
-      expect(copy.objects.get('default/one')?.object).toEqual(stored);
+      expect(stored?.metadata).toEqual(object.metadata);
+      expect(copy.objects.get('default/one')).toEqual(stored);
       expect((await client.list(ALL, limit())).items).toEqual([stored]);
       await client.delete(at('one'), uid, limit());
       await eventually(() => expect(copy.objects.size).toBe(0));
@@ -131,11 +131,11 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
 
     test('deletes an object only by uid', async () => {
       const { object: first } = await apply(service('again'));
-      await client.delete(at('again'), first.uid ?? '', limit());
+      await client.delete(at('again'), first.metadata.uid ?? '', limit());
       expect(await client.get(at('again'), limit())).toBeNull();
       const { object: second } = await apply(service('again'));
-      await client.delete(at('again'), first.uid ?? '', limit());
-      expect((await client.get(at('again'), limit()))?.metadata.uid).toBe(second.uid);
+      await client.delete(at('again'), first.metadata.uid ?? '', limit());
+      expect((await client.get(at('again'), limit()))?.metadata.uid).toBe(second.metadata.uid);
       const patch = [{ op: 'add', path: '/metadata/labels/patched', value: 'yes' }];
       const patched = await client.patch(at('again'), patch, limit());
       expect(patched?.metadata.labels).toEqual({ test: 'client', patched: 'yes' });
@@ -282,11 +282,11 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       const changes = copy.changes(limit())[Symbol.asyncIterator]();
       await cluster.restartApiServer(() => eventually(() => expect(copy.fault).not.toBeNull()));
       const { object } = await eventually(() => apply(service('after')));
-      await copy.reached(at('after'), object.version ?? '', limit());
+      await copy.reached(at('after'), object.metadata.resourceVersion ?? '', limit());
       expect(copy.fault).toBeNull();
       expect((await changes.next()).value).toMatchObject({
         type: 'added',
-        object: { key: 'default/after' },
+        object: { metadata: { namespace: 'default', name: 'after' } },
       });
       await copy.close();
     });
@@ -297,7 +297,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       const lists = calls('list').length;
       one.proxy.silence();
       const { object } = await apply(service('waited'));
-      const reached = one.copy.reached(at('waited'), object.version ?? '', limit());
+      const reached = one.copy.reached(at('waited'), object.metadata.resourceVersion ?? '', limit());
       one.clock.advance(10_000);
       await reached;
       one.proxy.silence();
@@ -314,7 +314,7 @@ describeWith(['kubernetes', 'root'], 'the client of the API server', () => {
       await using one = await proxied('expired');
       one.proxy.silenceAll();
       const { object } = await apply(service('missed'));
-      const revision = object.version ?? '';
+      const revision = object.metadata.resourceVersion ?? '';
       const lists = calls('list').length;
       await cluster.restartApiServer(() =>
         fetch(`${cluster.store}/v3/kv/compaction`, {

@@ -31,7 +31,7 @@ export function serviceAddress({ service, services, answers }: ServiceAddressOpt
     current: () => current,
     async check(signal) {
       await services.ready(signal);
-      const stated = destinationsOf(services.objects.get(key)?.object, key);
+      const stated = destinationsOf(services.objects.get(key), key);
       // A Service with several addresses lists them in any order.
       if (current !== null && stated.includes(current)) return;
       const [first] = stated;

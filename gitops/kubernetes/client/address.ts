@@ -22,5 +22,8 @@ export function objectKey({ namespace, name }: Omit<ObjectAddress, 'kind'>): str
   return namespace === null ? name : `${namespace}/${name}`;
 }
 
+/** The key of an object. */
+export const keyOfObject = (object: KubernetesObject): string => objectKey(addressOf(object));
+
 /** As messages name an object: `Deployment a/b`. */
 export const objectLabel = (address: ObjectAddress): string => `${address.kind} ${objectKey(address)}`;

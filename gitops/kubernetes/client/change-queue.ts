@@ -1,3 +1,4 @@
+import { keyOfObject } from './address.ts';
 import type { ObjectChange } from './contract.ts';
 
 /**
@@ -24,7 +25,7 @@ export class ChangeQueue implements AsyncIterable<ObjectChange> {
   }
 
   push(change: ObjectChange): void {
-    const { key } = change.object;
+    const key = keyOfObject(change.object);
     const waiting = this.#waiting.get(key);
     this.#waiting.set(key, waiting === undefined ? change : merge(waiting, change));
     this.#grown.resolve();

@@ -6,7 +6,6 @@ import { faultReason } from './errors.ts';
 import type { KubernetesObject, ObjectAddress } from './kinds.ts';
 import { objectOf } from './object-text.ts';
 import { listPaged, METADATA } from './paging.ts';
-import { sentObject } from './sent-object.ts';
 import { type Call, Transport } from './transport.ts';
 import { WatchedCopy } from './watched.ts';
 
@@ -45,7 +44,7 @@ class ApiClient implements KubernetesClient {
     signal: AbortSignal,
   ): Promise<Applied> {
     const address = addressOf(object);
-    const { text, warnings } = await this.#transport.call({
+    const { body, warnings } = await this.#transport.call({
       method: 'PATCH',
       path: objectPath(address),
       query: {
@@ -62,7 +61,7 @@ class ApiClient implements KubernetesClient {
       isRepeatable: true,
       signal,
     });
-    return { object: sentObject(text, address.kind), warnings };
+    return { object: objectOf(body, address), warnings };
   }
 
   patch(
@@ -116,8 +115,7 @@ class ApiClient implements KubernetesClient {
 
   async list(selection: ObjectSelection, signal: AbortSignal) {
     const { pageSize } = this.#options;
-    const { items, resourceVersion } = await listPaged(this.#transport, selection, { pageSize, signal });
-    return { items: items.map(({ object }) => object), resourceVersion };
+    return await listPaged(this.#transport, selection, { pageSize, signal });
   }
 
   watched(selection: ObjectSelection): Watched {

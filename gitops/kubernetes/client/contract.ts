@@ -1,19 +1,8 @@
 import type { Kind, KubernetesObject, ObjectAddress } from './kinds.ts';
 
-/** An object as the API server has sent it. */
-export interface SentObject {
-  /** `<namespace>/<name>`; `<name>` for kinds without a namespace. */
-  readonly key: string;
-  readonly uid: string | undefined;
-  /** Its `resourceVersion`. */
-  readonly version: string | undefined;
-  /** The same object at each read. It is parsed at the first read: most objects that a watch sends are never read. */
-  readonly object: KubernetesObject;
-}
-
 /** The metadata of what the API server has stored, and the texts of its `Warning:` headers. */
 export interface Applied {
-  readonly object: SentObject;
+  readonly object: KubernetesObject;
   readonly warnings: readonly string[];
 }
 
@@ -75,7 +64,7 @@ export interface KubernetesClient {
 export interface ObjectChange {
   readonly type: 'added' | 'changed' | 'deleted';
   /** The object as it is now; if it was deleted, as it was last. */
-  readonly object: SentObject;
+  readonly object: KubernetesObject;
 }
 
 /** A copy of selected objects that follows the API server. */
@@ -85,8 +74,8 @@ export interface Watched {
    * before.
    */
   ready(signal: AbortSignal): Promise<void>;
-  /** What is known now, by key. */
-  readonly objects: ReadonlyMap<string, SentObject>;
+  /** What is known now, by key (`objectKey`). */
+  readonly objects: ReadonlyMap<string, KubernetesObject>;
   /** The last error while the copy can't follow the API server; `null`: it can. */
   readonly fault: Error | null;
   /**
@@ -99,10 +88,5 @@ export interface Watched {
    * after ten seconds is opened again.
    */
   reached(address: ObjectAddress, resourceVersion: string, signal: AbortSignal): Promise<void>;
-  /**
-   * Lists all objects again, because the one under this key can't be read. Until that is done, the copy has this
-   * `fault`.
-   */
-  relist(key: string, fault: Error): void;
   close(): Promise<void>;
 }

@@ -1,17 +1,14 @@
-import type { ObjectChange, SentObject } from './contract.ts';
+import { keyOfObject } from './address.ts';
+import type { ObjectChange } from './contract.ts';
+import type { KubernetesObject } from './kinds.ts';
 import type { WatchEvent } from './watch-events.ts';
 
 /** The objects that a watch has shown, and the version up to which it has shown them. */
 export class ObjectCopy {
-  readonly #objects = new Map<string, SentObject>();
-  /**
-   * Forgotten objects. They are kept until a listing or an event shows what became of them, so that a deletion is still
-   * reported as a change.
-   */
-  readonly #forgotten = new Map<string, SentObject>();
+  readonly #objects = new Map<string, KubernetesObject>();
   #version: string | null = null;
 
-  get objects(): ReadonlyMap<string, SentObject> {
+  get objects(): ReadonlyMap<string, KubernetesObject> {
     return this.#objects;
   }
 
@@ -21,35 +18,23 @@ export class ObjectCopy {
   }
 
   /** Takes over a complete listing. Returns what it changes. */
-  listed(items: readonly SentObject[], resourceVersion: string): ObjectChange[] {
-    const before = new Map([...this.#objects, ...this.#forgotten]);
+  listed(items: readonly KubernetesObject[], resourceVersion: string): ObjectChange[] {
+    const before = new Map(this.#objects);
     this.#objects.clear();
     const changes: ObjectChange[] = [];
     for (const object of items) {
-      const { key } = object;
+      const key = keyOfObject(object);
       const known = before.get(key);
       before.delete(key);
       // The known object stays: its users may compare by identity.
       const isSame =
-        known !== undefined &&
-        !this.#forgotten.has(key) &&
-        known.version === object.version &&
-        isOneObject(known, object);
+        known !== undefined && versionOf(known) === versionOf(object) && isOneObject(known, object);
       this.#objects.set(key, isSame ? known : object);
       if (!isSame) changes.push(...changesTo(known, object));
     }
     for (const object of before.values()) changes.push({ type: 'deleted', object });
-    this.#forgotten.clear();
     this.#version = resourceVersion;
     return changes;
-  }
-
-  /** Forgets an object, so that the next listing reports it as a change, even in the same version. */
-  forget(key: string): void {
-    const known = this.#objects.get(key);
-    if (known === undefined) return;
-    this.#objects.delete(key);
-    this.#forgotten.set(key, known);
   }
 
   /** Takes over an event of the watch. Returns what it changes. */
@@ -59,10 +44,9 @@ export class ObjectCopy {
       return [];
     }
     const { type, object } = event;
-    const { key } = object;
-    const known = this.#objects.get(key) ?? this.#forgotten.get(key);
-    this.#forgotten.delete(key);
-    this.#version = object.version ?? this.#version;
+    const key = keyOfObject(object);
+    const known = this.#objects.get(key);
+    this.#version = versionOf(object) ?? this.#version;
     if (type === 'set') {
       this.#objects.set(key, object);
       return changesTo(known, object);
@@ -75,13 +59,13 @@ export class ObjectCopy {
   has(key: string, resourceVersion: string): boolean {
     const object = this.#objects.get(key);
     return (
-      isReached(object?.version ?? null, resourceVersion) ||
+      isReached(object === undefined ? null : versionOf(object), resourceVersion) ||
       (object === undefined && isReached(this.#version, resourceVersion))
     );
   }
 }
 
-function changesTo(known: SentObject | undefined, object: SentObject): ObjectChange[] {
+function changesTo(known: KubernetesObject | undefined, object: KubernetesObject): ObjectChange[] {
   if (known === undefined) return [{ type: 'added', object }];
   if (isOneObject(known, object)) return [{ type: 'changed', object }];
   // The known object was deleted, and another one has its name now.
@@ -91,7 +75,9 @@ function changesTo(known: SentObject | undefined, object: SentObject): ObjectCha
   ];
 }
 
-const isOneObject = (a: SentObject, b: SentObject): boolean => a.uid === b.uid;
+const isOneObject = (a: KubernetesObject, b: KubernetesObject): boolean => a.metadata.uid === b.metadata.uid;
+
+const versionOf = ({ metadata }: KubernetesObject): string | null => metadata.resourceVersion ?? null;
 
 /**
  * The versions of one kind are numbers that grow. Conformance tests require it since Kubernetes 1.35; earlier releases

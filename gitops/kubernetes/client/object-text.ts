@@ -1,11 +1,6 @@
 import { KubernetesRetryable } from './errors.ts';
 import { KINDS, type Kind, type KubernetesObject, type ManagedFields } from './kinds.ts';
 
-/** The object of a JSON text. Throws `KubernetesRetryable` if the text has none. */
-export function objectOfText(text: string, kind: Kind): KubernetesObject {
-  return objectOf(parsed(text), { kind });
-}
-
 /**
  * An item of a list or a watch as an object of its kind: items of a list don't name their kind, and those that consist
  * only of metadata name another one.

@@ -1,9 +1,8 @@
 import { collectionPath } from './address.ts';
-import type { ObjectSelection, SentObject } from './contract.ts';
+import type { ObjectSelection } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
-import type { Kind } from './kinds.ts';
-import { objectOf, parsed } from './object-text.ts';
-import { parsedObject, sentObject } from './sent-object.ts';
+import type { Kind, KubernetesObject } from './kinds.ts';
+import { objectOf } from './object-text.ts';
 import type { Transport } from './transport.ts';
 
 const METADATA_LIST =
@@ -13,21 +12,15 @@ export const METADATA = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io
 /** After this number of expired tokens, everything is read in one answer. */
 const EXPIRED_TOKENS = 3;
 
-const ITEMS = { from: '"items":[', to: ']}' } as const;
-/** How the API server begins an item. Quotes in a string are escaped, so no string of an item contains this. */
-const BEGINNING = /^\{(?:"kind":"\w+","apiVersion":"[\w./]+",)?"metadata":\{"name":"/;
-/** The longest beginning has at most this many characters. */
-const LONGEST = 200;
-
 interface ListPage {
-  readonly items: readonly SentObject[];
+  readonly items: readonly KubernetesObject[];
   readonly resourceVersion: string;
   /** The token of the next page; empty: this is the last one. */
   readonly next: string;
 }
 
 interface Listing {
-  readonly items: readonly SentObject[];
+  readonly items: readonly KubernetesObject[];
   /** The version from which a watch continues. */
   readonly resourceVersion: string;
 }
@@ -58,9 +51,9 @@ async function listOnce(
   selection: ObjectSelection,
   { limit, signal }: { limit?: string; signal: AbortSignal },
 ): Promise<Listing> {
-  const items: SentObject[] = [];
+  const items: KubernetesObject[] = [];
   for (let next = ''; ; ) {
-    const { text } = await transport.call({
+    const { body } = await transport.call({
       method: 'GET',
       path: collectionPath(selection.kind, selection.namespace ?? null),
       query: {
@@ -73,7 +66,7 @@ async function listOnce(
       isRepeatable: true,
       signal,
     });
-    const page = pageOfList(text, selection.kind);
+    const page = pageOfList(body, selection.kind);
     if (page === null) {
       throw new KubernetesRetryable(
         'unavailable',
@@ -116,35 +109,14 @@ function selectors({ labels, fields }: ObjectSelection): Record<string, string> 
   };
 }
 
-/**
- * A page of a listing; `null`: the text is no listing. Each item is parsed when it is first read, if it is written as
- * the API server writes it.
- */
-export function pageOfList(text: string, kind: Kind): ListPage | null {
-  const from = text.indexOf(ITEMS.from) + ITEMS.from.length;
-  const to = text.lastIndexOf(ITEMS.to);
-  const [beginning] = BEGINNING.exec(text.slice(from, from + LONGEST)) ?? [];
-  if (from < ITEMS.from.length || to < from || beginning === undefined) return parsedPage(parsed(text), kind);
-  const page = parsedPage(parsed(`${text.slice(0, from)}${text.slice(to)}`), kind);
-  // If the listing's own members come after its items, the last `]}` is within an item.
-  if (page === null) return parsedPage(parsed(text), kind);
-  const items: SentObject[] = [];
-  for (let start = from; start < to; ) {
-    const next = text.indexOf(`},${beginning}`, start);
-    const end = next < 0 || next > to ? to : next + 1;
-    items.push(sentObject(text.slice(start, end), kind));
-    start = end + 1;
-  }
-  return { ...page, items };
-}
-
-function parsedPage(body: unknown, kind: Kind): ListPage | null {
+/** A page of a listing; `null`: the answer is none. */
+export function pageOfList(body: unknown, kind: Kind): ListPage | null {
   const page = body as {
     readonly items?: readonly unknown[] | null;
     readonly metadata?: { readonly resourceVersion?: string; readonly continue?: string };
   } | null;
   const { resourceVersion, continue: next = '' } = page?.metadata ?? {};
   if (typeof resourceVersion !== 'string') return null;
-  const items = (page?.items ?? []).map((item) => parsedObject(objectOf(item, { kind })));
+  const items = (page?.items ?? []).map((item) => objectOf(item, { kind }));
   return { items, resourceVersion, next };
 }

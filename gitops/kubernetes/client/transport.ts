@@ -1,10 +1,10 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { type Clock, systemClock } from '../../../base/clock.ts';
 import { TerminalError } from '../../../base/errors.ts';
 import { limit } from '../../../base/limit.ts';
 import { Agents, CALL_MS, CONNECTIONS } from './agents.ts';
 import type { ClusterConfig } from './config.ts';
 import { faultOfAnswer, faultReason, KubernetesRetryable } from './errors.ts';
-import { type Exchanged, exchange, LateError } from './exchange.ts';
 import { parsed } from './object-text.ts';
 import { untilAborted } from './until-aborted.ts';
 
@@ -36,8 +36,7 @@ export interface Call {
 }
 
 interface Answer {
-  readonly text: string;
-  /** The text as JSON, parsed when it is read. */
+  /** JSON; `null`: it is none. */
   readonly body: unknown;
   readonly warnings: readonly string[];
 }
@@ -120,22 +119,18 @@ export class Transport {
 
   async #once(call: Call): Promise<Answer> {
     call.signal.throwIfAborted();
+    const late = AbortSignal.timeout(this.#callMs);
+    const signal = AbortSignal.any([call.signal, late]);
     try {
       const agents = await this.#current();
-      const limits = { signal: call.signal, limitMs: this.#callMs };
-      const answer = await exchange(agents.calls, this.#request(call, agents), limits);
-      if (answer.status >= 300) throw refused(call, answer);
-      const { text, headers } = answer;
-      return {
-        text,
-        get body() {
-          return parsed(text);
-        },
-        warnings: warningsOf(headers.warning),
-      };
+      const request = agents.calls.request({ ...this.#request(call, agents), signal });
+      const { statusCode: status, headers, body } = await untilAborted(request, [signal]);
+      const text = await body.text();
+      if (status >= 300) throw refused(call, { status, headers, text });
+      return { body: parsed(text), warnings: warningsOf(headers.warning) };
     } catch (error) {
-      if (call.signal.aborted || error instanceof LateError) this.renew();
-      throw faultOfCall(call, error);
+      if (signal.aborted) this.renew();
+      throw faultOfCall(call, late.aborted ? new Error(`none within ${this.#callMs / 1000} s`) : error);
     }
   }
 
@@ -188,7 +183,10 @@ export class Transport {
 }
 
 /** The error of an answer that refuses the call. */
-function refused({ what }: Call, { status, headers, text }: Exchanged) {
+function refused(
+  { what }: Call,
+  { status, headers, text }: { status: number; headers: IncomingHttpHeaders; text: string },
+) {
   const wait = Number(headers['retry-after']);
   return faultOfAnswer({
     what,

@@ -1,23 +1,17 @@
 import { z } from 'zod';
 import { LineSplitter } from '../../../base/line-splitter.ts';
-import type { SentObject } from './contract.ts';
 import { faultOfAnswer, KubernetesRetryable } from './errors.ts';
-import type { Kind } from './kinds.ts';
+import type { Kind, KubernetesObject } from './kinds.ts';
 import { objectOf, parsed } from './object-text.ts';
-import { parsedObject, sentObject } from './sent-object.ts';
 
 /** The most octets of one event. etcd refuses objects over 1.5 MB; as JSON with escapes, they are longer. */
 const LONGEST_LINE = 16 * 1024 * 1024;
 
 /** What the API server sends in a watch. An `ERROR` event has no type here: its error is thrown. */
 export type WatchEvent =
-  | { readonly type: 'set' | 'deleted'; readonly object: SentObject }
+  | { readonly type: 'set' | 'deleted'; readonly object: KubernetesObject }
   /** All changes up to this version have been sent. */
   | { readonly type: 'bookmark'; readonly resourceVersion: string };
-
-/** How the API server begins and ends an object's event. Such an event's object is parsed only when it is read. */
-const BEGINNING = /^\{"type":"(ADDED|MODIFIED|DELETED)","object":/;
-const END = '}}';
 
 const bookmark = z.object({ metadata: z.object({ resourceVersion: z.string() }) });
 
@@ -41,15 +35,6 @@ export class WatchDecoder {
   }
 
   #event(text: string): WatchEvent {
-    const [beginning, type] = BEGINNING.exec(text) ?? [];
-    if (beginning !== undefined && text.endsWith(END)) {
-      const object = sentObject(text.slice(beginning.length, -1), this.#kind);
-      return { type: type === 'DELETED' ? 'deleted' : 'set', object };
-    }
-    return this.#parsed(text);
-  }
-
-  #parsed(text: string): WatchEvent {
     const line = parsed(text);
     // No schema is used here, because `objectOf` checks the object in the event.
     if (typeof line !== 'object' || line === null || !('type' in line && typeof line.type === 'string')) {
@@ -60,9 +45,9 @@ export class WatchDecoder {
     switch (type) {
       case 'ADDED':
       case 'MODIFIED':
-        return { type: 'set', object: parsedObject(objectOf(object, { kind: this.#kind })) };
+        return { type: 'set', object: objectOf(object, { kind: this.#kind }) };
       case 'DELETED':
-        return { type: 'deleted', object: parsedObject(objectOf(object, { kind: this.#kind })) };
+        return { type: 'deleted', object: objectOf(object, { kind: this.#kind }) };
       case 'BOOKMARK': {
         const { metadata } = this.#read(bookmark, object, 'a bookmark without a version');
         return { type: 'bookmark', resourceVersion: metadata.resourceVersion };

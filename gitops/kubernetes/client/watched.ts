@@ -1,10 +1,10 @@
 import { backoffMs } from '../../../base/backoff.ts';
 import type { Clock } from '../../../base/clock.ts';
-import { objectKey } from './address.ts';
+import { keyOfObject, objectKey } from './address.ts';
 import { ChangeQueue } from './change-queue.ts';
-import type { ObjectChange, ObjectSelection, SentObject, Watched } from './contract.ts';
+import type { ObjectChange, ObjectSelection, Watched } from './contract.ts';
 import { faultReason, KubernetesRetryable } from './errors.ts';
-import type { ObjectAddress } from './kinds.ts';
+import type { KubernetesObject, ObjectAddress } from './kinds.ts';
 import { ObjectCopy } from './object-copy.ts';
 import { listPaged, watchCall } from './paging.ts';
 import { faultOfCall, type Transport } from './transport.ts';
@@ -86,7 +86,7 @@ export class WatchedCopy implements Watched {
     return this.#end.signal;
   }
 
-  get objects(): ReadonlyMap<string, SentObject> {
+  get objects(): ReadonlyMap<string, KubernetesObject> {
     return this.#copy.objects;
   }
 
@@ -132,13 +132,6 @@ export class WatchedCopy implements Watched {
     this.#gathering = awaited;
     await clock.sleep(ms, { signal: AbortSignal.any([signal, awaited.signal]), ref: false });
     this.#gathering = null;
-  }
-
-  relist(key: string, fault: Error): void {
-    this.#copy.forget(key);
-    this.#fault = fault;
-    this.#relistAt = Number.NEGATIVE_INFINITY;
-    this.#open?.abort(null);
   }
 
   /**
@@ -245,7 +238,7 @@ export class WatchedCopy implements Watched {
       for await (const chunk of chunks) {
         heardAt = clock.now();
         for (const event of decoder.push(chunk)) {
-          const key = event.type === 'bookmark' ? null : event.object.key;
+          const key = event.type === 'bookmark' ? null : keyOfObject(event.object);
           this.#publish(this.#copy.take(event), key);
         }
         if (gatherMs > 0) await this.#gather(gatherMs, signal);

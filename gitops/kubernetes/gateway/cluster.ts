@@ -2,7 +2,6 @@ import type { Clock } from '../../../base/clock.ts';
 import { type Log, warner } from '../../../base/log.ts';
 import type { KubernetesClient, Watched } from '../client/contract.ts';
 import type { KubernetesObject } from '../client/kinds.ts';
-import { objectsOf } from '../client/sent-object.ts';
 import { deliveryDigest, formatReport, REPORT } from '../delivery/report.ts';
 import { DELIVERY_LABEL, type Delivered, readDelivered } from '../delivery/secrets.ts';
 import type { GatewayAgent } from './agent.ts';
@@ -87,7 +86,7 @@ export class ClusterFeed {
     this.#agent = agent;
     for (const [name, delivered] of agent.restored) this.#readable.set(name, { version: null, delivered });
     this.#work = Promise.all([
-      this.#slices.follow(agent, { log: this.#deps.log, signal: this.#ended.signal }),
+      this.#slices.follow(agent, this.#ended.signal),
       this.#followSecrets(agent),
       this.#report(agent),
       this.#stopUnused(agent),
@@ -129,7 +128,7 @@ export class ClusterFeed {
   }
 
   async #deliver(agent: GatewayAgent): Promise<void> {
-    const secrets = [...objectsOf(this.#secrets)].sort(byAge);
+    const secrets = [...this.#secrets.objects.values()].sort(byAge);
     const digest = deliveryDigest(secrets);
     if (digest === this.#digest) return;
     const { deliveries, faults } = this.#read(secrets);
@@ -186,7 +185,7 @@ export class ClusterFeed {
   /** Stops the preview servers that have had no request after `since` (monotonic milliseconds). */
   async #stopIdle(agent: GatewayAgent, since: number): Promise<void> {
     const failures: unknown[] = [];
-    const reported = this.#uses.latest(objectsOf(this.#reports), this.#deps.clock.now());
+    const reported = this.#uses.latest(this.#reports.objects.values(), this.#deps.clock.now());
     for (const [service, used] of agent.uses) {
       const latest = Math.max(used, reported.get(service) ?? used);
       const deployment = latest < since ? agent.running(service) : null;

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import type { Log } from '../../../base/log.ts';
-import type { SentObject, Watched } from '../client/contract.ts';
+import { keyOfObject } from '../client/address.ts';
+import type { Watched } from '../client/contract.ts';
 import type { KubernetesObject } from '../client/kinds.ts';
-import { objectIn } from '../client/sent-object.ts';
 import type { PodEndpoint } from './peers.ts';
 
 /** The label with the name of the Service that an EndpointSlice belongs to. */
@@ -52,31 +51,24 @@ export class ServiceSlices {
   }
 
   /**
-   * Gives the listener the endpoints of its services, and then those of each changed service, until `signal` aborts. A
-   * slice that can't be read is logged, and all are listed again; until it is read, its service keeps its endpoints.
+   * Gives the listener the endpoints of its services, and then those of each changed service, until `signal` aborts.
    */
-  async follow(listener: Listener, { log, signal }: { log: Log; signal: AbortSignal }): Promise<void> {
+  async follow(listener: Listener, signal: AbortSignal): Promise<void> {
     const changes = this.#copy.changes(signal);
     await this.#copy.ready(signal).catch(() => undefined);
     if (signal.aborted) return;
-    const unreadable = new Set<string>();
     /** Returns the services whose slices it changes. */
-    const take = (type: 'set' | 'deleted', sent: SentObject): string[] => {
-      const { key } = sent;
-      try {
-        const service = type === 'deleted' ? null : serviceOf(objectIn(this.#copy, sent));
-        unreadable.delete(key);
-        const left = this.#serviceOf.get(key) === service ? [] : this.#drop(key);
-        if (service === null) return left;
-        this.#keep(service, sent);
-        return [...left, service];
-      } catch (error) {
-        if (!unreadable.has(key)) log.warn({ err: error, slice: key }, 'an EndpointSlice can’t be read');
-        unreadable.add(key);
-        return [];
-      }
+    const take = (type: 'set' | 'deleted', object: KubernetesObject): string[] => {
+      const key = keyOfObject(object);
+      const service = type === 'deleted' ? null : serviceOf(object);
+      const left = this.#serviceOf.get(key) === service ? [] : this.#drop(key);
+      if (service === null) return left;
+      const slices = this.#byService.get(service) ?? new Map<string, KubernetesObject>();
+      this.#byService.set(service, slices.set(key, object));
+      this.#serviceOf.set(key, service);
+      return [...left, service];
     };
-    for (const sent of [...this.#copy.objects.values()]) take('set', sent);
+    for (const object of this.#copy.objects.values()) take('set', object);
     this.#areKnown = true;
     const list = (service: string) => listener.list(service, this.endpointsOf(service) ?? []);
     for (const service of listener.services) list(service);
@@ -89,13 +81,7 @@ export class ServiceSlices {
     await this.#copy.close();
   }
 
-  #keep(service: string, { key, object }: SentObject): void {
-    const slices = this.#byService.get(service) ?? new Map<string, KubernetesObject>();
-    this.#byService.set(service, slices.set(key, object));
-    this.#serviceOf.set(key, service);
-  }
-
-  /** By the key alone: the deleted object may be unreadable, or name another service than before. */
+  /** By the key alone: the deleted object may name another service than before. */
   #drop(key: string): string[] {
     const service = this.#serviceOf.get(key);
     if (service === undefined) return [];

@@ -3,11 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { RetryableError } from '../../../../base/errors.ts';
 import { type Log, warner } from '../../../../base/log.ts';
 import type { Identity } from '../../../../base/ownership.ts';
-import { objectKey, objectLabel } from '../../client/address.ts';
-import type { KubernetesClient, SentObject, Watched } from '../../client/contract.ts';
-import { KubernetesRetryable } from '../../client/errors.ts';
+import { addressOf, objectKey, objectLabel } from '../../client/address.ts';
+import type { KubernetesClient, Watched } from '../../client/contract.ts';
 import type { Kind, KubernetesObject, ObjectAddress } from '../../client/kinds.ts';
-import { objectIn, objectsOf } from '../../client/sent-object.ts';
 import { DELIVERY_LABEL } from '../../delivery/secrets.ts';
 import { haveSameManagedFields } from './drift.ts';
 
@@ -59,7 +57,7 @@ export class Copies {
   /** Objects that this process is writing: their changes don't come from outside. */
   readonly #busy = new Map<string, number>();
   /** The objects as they were last written or compared. It is a change from outside if others have set fields since. */
-  readonly #known = new Map<string, SentObject>();
+  readonly #known = new Map<string, KubernetesObject>();
 
   constructor({ client, identity, namespace, log, waitMs = WAIT_MS, selection }: CopiesOptions) {
     this.#log = log;
@@ -120,8 +118,7 @@ export class Copies {
   }
 
   of(kind: Kind): Iterable<KubernetesObject> {
-    const copy = this.#copies.get(kind);
-    return copy === undefined ? [] : objectsOf(copy);
+    return this.#copies.get(kind)?.objects.values() ?? [];
   }
 
   *all(kinds: readonly Kind[]): Iterable<KubernetesObject> {
@@ -129,12 +126,6 @@ export class Copies {
   }
 
   find(address: ObjectAddress): KubernetesObject | undefined {
-    const copy = this.#copies.get(address.kind);
-    const sent = this.#sent(address);
-    return copy === undefined || sent === undefined ? undefined : objectIn(copy, sent);
-  }
-
-  #sent(address: ObjectAddress): SentObject | undefined {
     return this.#copies.get(address.kind)?.objects.get(objectKey(address));
   }
 
@@ -142,7 +133,7 @@ export class Copies {
    * Writes an object, and resolves when its copy has what was written. `write` returns the object as it is stored;
    * `null`: it was deleted.
    */
-  async writing<Written extends SentObject | null>(
+  async writing<Written extends KubernetesObject | null>(
     address: ObjectAddress,
     write: () => Promise<Written>,
     signal: AbortSignal,
@@ -152,15 +143,15 @@ export class Copies {
     try {
       const written = await write();
       if (written === null) {
-        await this.until(address, () => this.#sent(address) === undefined, { signal });
+        await this.until(address, () => this.find(address) === undefined, { signal });
         this.#known.delete(key);
       } else {
-        const { version } = written;
+        const { resourceVersion: version } = written.metadata;
         const copy = this.#copies.get(address.kind);
         if (version !== undefined) await copy?.reached(address, version, signal);
-        const sent = this.#sent(address);
-        const isNewest = sent !== undefined && sent.version === version;
-        if (copy !== undefined) this.#known.set(key, isNewest ? sent : written);
+        const found = this.find(address);
+        const isNewest = found !== undefined && found.metadata.resourceVersion === version;
+        if (copy !== undefined) this.#known.set(key, isNewest ? found : written);
       }
       return written;
     } finally {
@@ -168,7 +159,7 @@ export class Copies {
       if (others > 0) this.#busy.set(key, others);
       else this.#busy.delete(key);
       // Others may have changed it since.
-      const now = this.#sent(address);
+      const now = this.find(address);
       if (now !== undefined) this.#compare(key, now);
     }
   }
@@ -224,8 +215,7 @@ export class Copies {
         note(address);
         warn(null);
       } catch (error) {
-        // An object that can't be read is listed again, which is the next change.
-        if (!(error instanceof KubernetesRetryable)) warn(error);
+        warn(error);
       }
     };
     this.#changes.on(kind, listener);
@@ -262,7 +252,7 @@ export class Copies {
 
   async #follow(kind: Kind, copy: Watched): Promise<void> {
     const { signal } = this.#ended;
-    const keyOf = ({ key }: SentObject) => `${kind} ${key}`;
+    const keyOf = (object: KubernetesObject) => objectLabel(addressOf(object));
     try {
       await copy.ready(signal);
       // The listing is no change from outside. No event is missed: none can arrive before `changes` is called.
@@ -272,7 +262,7 @@ export class Copies {
       for await (const { type, object } of changes) {
         const key = keyOf(object);
         this.#changes.emit(key);
-        this.#changes.emit(kind, addressIn(kind, object));
+        this.#changes.emit(kind, addressOf(object));
         if (kind === MADE) continue;
         if (type !== 'deleted') this.#compare(key, object);
         else if (!this.#busy.has(key) && this.#known.delete(key)) this.#changes.emit('outside');
@@ -282,25 +272,11 @@ export class Copies {
     }
   }
 
-  #compare(key: string, now: SentObject): void {
+  #compare(key: string, now: KubernetesObject): void {
     if (this.#busy.has(key)) return;
     const known = this.#known.get(key);
     if (known === now) return;
     this.#known.set(key, now);
-    if (known === undefined || isChanged(known, now)) this.#changes.emit('outside');
-  }
-}
-
-function addressIn(kind: Kind, { key }: SentObject): ObjectAddress {
-  const [namespace, name] = key.includes('/') ? key.split('/') : [null, key];
-  return { kind, namespace: namespace ?? null, name: name ?? '' };
-}
-
-/** True also if one of them isn't JSON: the pass that reads it reports that. */
-function isChanged(known: SentObject, now: SentObject): boolean {
-  try {
-    return !haveSameManagedFields(known.object, now.object);
-  } catch {
-    return true;
+    if (known === undefined || !haveSameManagedFields(known, now)) this.#changes.emit('outside');
   }
 }

@@ -3,41 +3,8 @@ import { expect, test } from 'vitest';
 import { Copies } from '../../../../gitops/kubernetes/applier/state/copies.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { openedScripted } from '../../../support/kubernetes/scripted-client.ts';
-import type { Answerer } from '../../../support/kubernetes/scripted-server.ts';
 
-const ADDRESS = { kind: 'Service', namespace: 'sites', name: 'one' } as const;
-const SILENT = { info() {}, warn() {} };
 const signal = AbortSignal.timeout(60_000);
-
-/** A server with one object; its first listing contains only a part of it. */
-function cutOnce(): Answerer {
-  const parts = ['"spec":{"a":'];
-  return ({ url = '' }, response) => {
-    if (url.includes('watch=true')) {
-      response.writeHead(200).write('\n');
-      return;
-    }
-    const metadata = '"metadata":{"name":"one","namespace":"sites","uid":"u","resourceVersion":"1"}';
-    const rest = parts.pop() ?? '"spec":{"a":1}';
-    response.end(`{"metadata":{"resourceVersion":"5"},"items":[{${metadata},${rest}}]}`);
-  };
-}
-
-test.for([
-  ['the objects of its kind', (copies: Copies) => [...copies.of('Service')]],
-  ['it', (copies: Copies) => copies.find(ADDRESS)],
-] as const)('an object with invalid JSON is listed again after a read of %s', async ([, read]) => {
-  await using opened = await openedScripted(cutOnce());
-  const { client } = opened;
-  const selection = { kinds: ['Service'], labels: '' } as const;
-  const identity = { instance: 'test', host: 'tag-1' };
-  const copies = new Copies({ client, identity, namespace: 'sites', selection, log: SILENT });
-  await copies.ready(signal);
-  expect(() => read(copies)).toThrow('Kubernetes: Service: the answer is no object');
-  await copies.ready(signal);
-  expect(copies.find(ADDRESS)?.spec).toEqual({ a: 1 });
-  await copies.close();
-});
 
 test('a listener that fails is called again at the next change, and doesn’t affect other listeners', async () => {
   await using stack = new AsyncDisposableStack();

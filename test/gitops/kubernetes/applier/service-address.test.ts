@@ -1,9 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { RetryableError, TerminalError } from '../../../../base/errors.ts';
 import { destinationsOf, serviceAddress } from '../../../../gitops/kubernetes/applier/service-address.ts';
-import type { SentObject } from '../../../../gitops/kubernetes/client/contract.ts';
 import type { KubernetesObject } from '../../../../gitops/kubernetes/client/kinds.ts';
-import { parsedObject } from '../../../../gitops/kubernetes/client/sent-object.ts';
 
 const KEY = 'tagyard/gateway';
 const { signal } = new AbortController();
@@ -55,7 +53,7 @@ describe('what the status of a Service states', () => {
 });
 
 describe('the address that names point to', () => {
-  const objects = new Map<string, SentObject>();
+  const objects = new Map<string, KubernetesObject>();
   const answering = new Set<string>();
   const services = { ready: async () => undefined, objects, async *changes() {} };
   const follow = () =>
@@ -70,7 +68,7 @@ describe('the address that names point to', () => {
   });
 
   test('is taken once something answers there', async () => {
-    objects.set(KEY, parsedObject(service({ ip: '9.9.9.9' })));
+    objects.set(KEY, service({ ip: '9.9.9.9' }));
     const address = follow();
     await expect(address.check(signal)).rejects.toThrow('nothing answers at 9.9.9.9');
     expect(address.current()).toBeNull();
@@ -80,28 +78,28 @@ describe('the address that names point to', () => {
   });
 
   test('stays until another one answers and the Service no longer has it', async () => {
-    objects.set(KEY, parsedObject(service({ ip: '9.9.9.9' })));
+    objects.set(KEY, service({ ip: '9.9.9.9' }));
     answering.add('9.9.9.9');
     const address = follow();
     await address.check(signal);
-    objects.set(KEY, parsedObject(service({ ip: '1.1.1.1' })));
+    objects.set(KEY, service({ ip: '1.1.1.1' }));
     await address.check(signal);
     expect(address.current()).toBe('9.9.9.9');
-    objects.set(KEY, parsedObject(service({ ip: '1.1.1.1' }, { ip: '9.9.9.9' })));
+    objects.set(KEY, service({ ip: '1.1.1.1' }, { ip: '9.9.9.9' }));
     answering.add('1.1.1.1');
     await address.check(signal);
     expect(address.current()).toBe('9.9.9.9');
-    objects.set(KEY, parsedObject(service({ ip: '1.1.1.1' })));
+    objects.set(KEY, service({ ip: '1.1.1.1' }));
     await address.check(signal);
     expect(address.current()).toBe('1.1.1.1');
   });
 
   test('is not given up where the status is empty for a while', async () => {
-    objects.set(KEY, parsedObject(service({ ip: '9.9.9.9' })));
+    objects.set(KEY, service({ ip: '9.9.9.9' }));
     answering.add('9.9.9.9');
     const address = follow();
     await address.check(signal);
-    objects.set(KEY, parsedObject(service()));
+    objects.set(KEY, service());
     await expect(address.check(signal)).rejects.toThrow('has no address yet');
     expect(address.current()).toBe('9.9.9.9');
   });

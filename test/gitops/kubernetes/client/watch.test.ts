@@ -3,8 +3,7 @@ import { ChangeQueue } from '../../../../gitops/kubernetes/client/change-queue.t
 import type { ObjectChange } from '../../../../gitops/kubernetes/client/contract.ts';
 import type { KubernetesObject } from '../../../../gitops/kubernetes/client/kinds.ts';
 import { ObjectCopy } from '../../../../gitops/kubernetes/client/object-copy.ts';
-import { parsedObject } from '../../../../gitops/kubernetes/client/sent-object.ts';
-import { WatchDecoder, type WatchEvent } from '../../../../gitops/kubernetes/client/watch-events.ts';
+import { WatchDecoder } from '../../../../gitops/kubernetes/client/watch-events.ts';
 
 const pod = (name: string, version: number, uid = name): KubernetesObject => ({
   apiVersion: 'v1',
@@ -12,15 +11,14 @@ const pod = (name: string, version: number, uid = name): KubernetesObject => ({
   metadata: { name, namespace: 'a', uid, resourceVersion: String(version) },
 });
 const line = (type: string, object: object) => `${JSON.stringify({ type, object })}\n`;
-const said = (changes: readonly ObjectChange[]) => changes.map(({ type, object }) => `${type} ${object.uid}`);
+const said = (changes: readonly ObjectChange[]) =>
+  changes.map(({ type, object }) => `${type} ${object.metadata.uid}`);
 
 describe('the decoder of a watch', () => {
   const decode = (chunks: readonly (string | Buffer)[]) => {
     const decoder = new WatchDecoder('Pod');
     return chunks.flatMap((chunk) => [...decoder.push(Buffer.from(chunk))]);
   };
-  const read = (event: WatchEvent | undefined) =>
-    event === undefined || event.type === 'bookmark' ? event : { ...event, object: event.object.object };
 
   test('reads events however the bytes are cut, and drops a torn last line', () => {
     const bookmark = { kind: 'Pod', metadata: { resourceVersion: '9', creationTimestamp: null } };
@@ -32,8 +30,8 @@ describe('the decoder of a watch', () => {
       { type: 'deleted', object: pod('b', 2) },
       { type: 'bookmark', resourceVersion: '9' },
     ];
-    expect(decode([whole]).map(read)).toEqual(expected);
-    expect(decode(bytes).map(read)).toEqual(expected);
+    expect(decode([whole])).toEqual(expected);
+    expect(decode(bytes)).toEqual(expected);
   });
 
   test('keeps the fieldsV1 of managed fields as text', () => {
@@ -41,35 +39,14 @@ describe('the decoder of a watch', () => {
     const fieldsV1 = { 'f:spec': { 'k:{"name":"a"}': { '.': {} } } };
     const { metadata, ...rest } = pod('a', 1);
     const sent = { ...rest, metadata: { ...metadata, managedFields: [{ ...entry, fieldsV1 }] } };
-    const [event] = decode([line('MODIFIED', sent)]);
     const kept = { ...metadata, managedFields: [{ ...entry, fieldsV1: JSON.stringify(fieldsV1) }] };
-    expect(read(event)).toEqual({ type: 'set', object: { ...rest, metadata: kept } });
+    expect(decode([line('MODIFIED', sent)])).toEqual([{ type: 'set', object: { ...rest, metadata: kept } }]);
   });
 
-  const metadata = { name: 'é', namespace: 'a', uid: 'u', resourceVersion: '7' };
-  const { name, ...others } = metadata;
-  const generated = { name, generateName: 'e-', ...others };
-  const asSent = { kind: 'Pod', apiVersion: 'v1', metadata, spec: { a: '}' }, status: { phase: 'Running' } };
-  test.each([
-    ['with a name that the cluster has made', { ...asSent, metadata: generated }],
-    ['of a kind without a namespace', { ...asSent, metadata: { ...metadata, namespace: undefined } }],
-    ['of metadata alone', { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata }],
-    ['whose members are in another order', { spec: {}, metadata, kind: 'Pod', apiVersion: 'v1' }],
-    ['whose name is written with escapes', { ...asSent, metadata: { ...metadata, name: '"é"' } }],
-  ])('knows the key and the version of an object %s before it is parsed', (_, sent) => {
-    const [event] = decode([line('MODIFIED', sent)]);
-    const object = { ...sent, apiVersion: 'v1', kind: 'Pod' };
-    const key = [sent.metadata.namespace, sent.metadata.name].filter(Boolean).join('/');
-    expect(event).toMatchObject({ type: 'set', object: { key, uid: 'u', version: '7' } });
-    expect(read(event)).toEqual({ type: 'set', object });
-  });
-
-  test('parses an object only when that object is read', () => {
-    const text = line('ADDED', asSent).replace('"Running"', '"Running');
-    const [broken, whole] = decode([text, line('DELETED', asSent)]);
-    expect(whole).toMatchObject({ type: 'deleted', object: { key: 'a/é' } });
-    expect(broken).toMatchObject({ type: 'set', object: { key: 'a/é' } });
-    expect(() => read(broken)).toThrow(expect.objectContaining({ name: 'KubernetesRetryable' }));
+  test('gives an object of metadata alone its own kind', () => {
+    const { metadata } = pod('a', 7);
+    const partial = { kind: 'PartialObjectMetadata', apiVersion: 'meta.k8s.io/v1', metadata };
+    expect(decode([line('MODIFIED', partial)])).toEqual([{ type: 'set', object: pod('a', 7) }]);
   });
 
   test('throws the Status of an error event', () => {
@@ -88,7 +65,7 @@ describe('the decoder of a watch', () => {
 });
 
 describe('the copy of the objects', () => {
-  const pods = (...objects: readonly KubernetesObject[]) => objects.map(parsedObject);
+  const pods = (...objects: readonly KubernetesObject[]) => objects;
 
   test('returns what a listing changes, also an object that was replaced under its name', () => {
     const copy = new ObjectCopy();
@@ -111,27 +88,14 @@ describe('the copy of the objects', () => {
     const copy = new ObjectCopy();
     expect(copy.version).toBeNull();
     copy.listed([], '5');
-    expect(said(copy.take({ type: 'set', object: parsedObject(pod('a', 6)) }))).toEqual(['added a']);
-    expect(said(copy.take({ type: 'set', object: parsedObject(pod('a', 7)) }))).toEqual(['changed a']);
+    expect(said(copy.take({ type: 'set', object: pod('a', 6) }))).toEqual(['added a']);
+    expect(said(copy.take({ type: 'set', object: pod('a', 7) }))).toEqual(['changed a']);
     expect(copy.version).toBe('7');
     expect(copy.take({ type: 'bookmark', resourceVersion: '30' })).toEqual([]);
     expect(copy.version).toBe('30');
-    expect(said(copy.take({ type: 'deleted', object: parsedObject(pod('a', 31)) }))).toEqual(['deleted a']);
-    expect(copy.take({ type: 'deleted', object: parsedObject(pod('b', 32)) })).toEqual([]);
+    expect(said(copy.take({ type: 'deleted', object: pod('a', 31) }))).toEqual(['deleted a']);
+    expect(copy.take({ type: 'deleted', object: pod('b', 32) })).toEqual([]);
     expect(copy.version).toBe('32');
-  });
-
-  test('returns later changes of forgotten objects, too', () => {
-    const copy = new ObjectCopy();
-    copy.listed(pods(pod('a', 1), pod('b', 1), pod('c', 1), pod('d', 1), pod('e', 1)), '5');
-    for (const key of [...copy.objects.keys(), 'a/unknown']) copy.forget(key);
-    expect(copy.objects.size).toBe(0);
-    expect(said(copy.take({ type: 'deleted', object: parsedObject(pod('a', 6)) }))).toEqual(['deleted a']);
-    expect(said(copy.take({ type: 'set', object: parsedObject(pod('b', 7)) }))).toEqual(['changed b']);
-    const again = pods(pod('b', 7), pod('c', 1), pod('d', 8, 'f'));
-    expect(said(copy.listed(again, '9'))).toEqual(['changed c', 'deleted d', 'added f', 'deleted e']);
-    expect(copy.objects.get('a/c')).toBe(again[1]);
-    expect(copy.listed(again, '10')).toEqual([]);
   });
 
   test('has reached a version of an object once it has that one, a newer one, or the deletion', () => {
@@ -145,10 +109,7 @@ describe('the copy of the objects', () => {
 });
 
 describe('the changes that a slow reader has not read', () => {
-  const change = (type: ObjectChange['type'], object: KubernetesObject): ObjectChange => ({
-    type,
-    object: parsedObject(object),
-  });
+  const change = (type: ObjectChange['type'], object: KubernetesObject): ObjectChange => ({ type, object });
 
   test('are merged into one for each object', async () => {
     const end = new AbortController();

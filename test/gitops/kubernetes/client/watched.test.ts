@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { keyOfObject } from '../../../../gitops/kubernetes/client/address.ts';
 import type { ObjectSelection } from '../../../../gitops/kubernetes/client/contract.ts';
 import { listPaged } from '../../../../gitops/kubernetes/client/paging.ts';
 import { Transport } from '../../../../gitops/kubernetes/client/transport.ts';
@@ -63,7 +64,7 @@ test('a listing begins again when the token of its next page has expired, and ha
   );
   const options = { pageSize: 1, signal: AbortSignal.timeout(60_000) };
   const { items, resourceVersion } = await listPaged(transport, PODS, options);
-  expect(items.map(({ key }) => key)).toEqual(['a/a', 'a/b']);
+  expect(items.map(keyOfObject)).toEqual(['a/a', 'a/b']);
   expect(resourceVersion).toBe('9');
   expect(asked()).toEqual(['list', 'list p2', 'list', 'list p2']);
 });
@@ -75,7 +76,7 @@ describe('a listing whose tokens have expired three times', () => {
   test('is read in one answer', async () => {
     const { transport, limits } = await serve(...tries, list([pod('a', 6), pod('b', 7)], '9'));
     const { items, resourceVersion } = await listPaged(transport, PODS, options);
-    expect(items.map(({ key }) => key)).toEqual(['a/a', 'a/b']);
+    expect(items.map(keyOfObject)).toEqual(['a/a', 'a/b']);
     expect(resourceVersion).toBe('9');
     expect(limits()).toEqual([...Array(6).fill('1'), null]);
   });
