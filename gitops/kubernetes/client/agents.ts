@@ -1,7 +1,6 @@
 import { createSecureContext } from 'node:tls';
 import type { Agent, Dispatcher, ProxyAgent } from 'undici';
-import type { ClusterConfig } from './config.ts';
-import type { Credentials, RequestHeaders, TlsMaterial } from './credentials.ts';
+import type { ClusterConfig, Credentials, TlsMaterial } from './config.ts';
 
 /**
  * The timeout of a call, from its sending to the end of its answer. A webhook in the cluster may take 30 s of this
@@ -17,7 +16,7 @@ const IDLE_MS = 30_000;
 
 /** The connections of one set of certificates, and the headers of each request. */
 export class Agents {
-  readonly headers: RequestHeaders;
+  readonly headers: Credentials['headers'];
   readonly calls: Dispatcher;
   readonly watches: Dispatcher;
   readonly #tls: string;

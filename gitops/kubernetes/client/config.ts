@@ -1,21 +1,22 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { RequestOptions } from 'node:https';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
+import type { KubeConfig } from '@kubernetes/client-node/dist/config.js';
+import type { User } from '@kubernetes/client-node/dist/config_types.js';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { TerminalError } from '../../../base/errors.ts';
 import { missingPackages } from '../../../base/runtime/optional.ts';
-import {
-  type ClusterUser,
-  type Credentials,
-  credentialsOf,
-  type Impersonation,
-  type ServerTrust,
-} from './credentials.ts';
+import { withinTime } from '../../../base/time-limit.ts';
+import { KubernetesRetryable } from './errors.ts';
 
 const PACKAGE = '@kubernetes/client-node';
 /** Where Kubernetes puts the credentials of a pod's service account. */
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** How long a program of a kubeconfig may take. */
+const PROGRAM_MS = 30_000;
 
 /** Which cluster, and as whom. */
 export interface ClusterAccess {
@@ -25,16 +26,29 @@ export interface ClusterAccess {
   readonly context?: string | undefined;
 }
 
+/** What TLS needs, certificates and keys as PEM. */
+export interface TlsMaterial {
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly servername?: string;
+  readonly rejectUnauthorized?: boolean;
+}
+
+/** What each request needs. */
+export interface Credentials {
+  readonly tls: TlsMaterial;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 export interface ClusterConfig {
   /** The API server's origin, with a path if the server is below one. */
   readonly server: URL;
   /** The URL of the HTTP proxy before the API server; `null`: there is none. */
   readonly proxy: string | null;
-  /** The context's namespace. */
-  readonly namespace: string | null;
-  /** The credentials that files and programs give now: tokens and certificates are replaced while a process runs. */
+  /** The credentials that files and programs give now; failures are `KubernetesRetryable`. */
   credentials(): Promise<Credentials>;
-  /** Forgets what programs have answered. Call it when the credentials were refused. */
+  /** Forgets what files and programs have said. Call it when the credentials were refused. */
   forget(): void;
 }
 
@@ -44,14 +58,6 @@ interface Surroundings {
   readonly home: string;
 }
 
-interface Found {
-  readonly server: string;
-  readonly proxy?: string | undefined;
-  readonly namespace?: string | undefined;
-  readonly trust: ServerTrust;
-  readonly user: ClusterUser;
-}
-
 /** Throws `TerminalError` with what to set. */
 export async function readClusterConfig(
   access: ClusterAccess,
@@ -59,138 +65,171 @@ export async function readClusterConfig(
 ): Promise<ClusterConfig> {
   const standard = join(home, '.kube', 'config');
   const paths = access.kubeconfig?.split(delimiter).filter(Boolean) ?? [];
-  let found: Found;
   try {
-    if (paths.length > 0) found = await ofFiles(paths, access.context);
-    else if (existsSync(join(account, 'token'))) found = ofAccount(account, env);
-    else if (existsSync(standard)) found = await ofFiles([standard], access.context);
-    else throw new Error(`this process is not in a pod with a service account, and there is no ${standard}`);
+    if (paths.length > 0) return await ofFiles(paths, access.context);
+    if (existsSync(join(account, 'token'))) return ofAccount(account, env);
+    if (existsSync(standard)) return await ofFiles([standard], access.context);
+    throw new Error(`this process is not in a pod with a service account, and there is no ${standard}`);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new TerminalError(`Kubernetes: no usable configuration: ${why}. See KUBECONFIG`, { cause });
   }
-  if (!URL.canParse(found.server))
-    throw new TerminalError(`Kubernetes: ${found.server} is not the URL of a server`);
-  const { ask, forget } = credentialsOf(found.user, found.trust);
-  return {
-    server: new URL(found.server),
-    proxy: found.proxy ?? null,
-    namespace: found.namespace ?? null,
-    credentials: ask,
-    forget,
-  };
 }
 
-function ofAccount(folder: string, env: Surroundings['env']): Found {
+/** Without the package: it takes 0.5 s of processor time and 60 MB, which a gateway's pod doesn't have to spare. */
+function ofAccount(folder: string, env: Surroundings['env']): ClusterConfig {
   const { KUBERNETES_SERVICE_HOST: host = 'kubernetes.default.svc', KUBERNETES_SERVICE_PORT: port = '443' } =
     env;
   return {
-    server: `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    namespace: readFileSync(join(folder, 'namespace'), 'utf8').trim(),
-    trust: { caFile: join(folder, 'ca.crt') },
-    user: { tokenFile: join(folder, 'token') },
+    server: new URL(`https://${host.includes(':') ? `[${host}]` : host}:${port}`),
+    proxy: null,
+    credentials: () =>
+      asked(async () => {
+        const [ca, token] = await Promise.all(
+          ['ca.crt', 'token'].map((name) => readFile(join(folder, name), 'utf8')),
+        );
+        return { tls: { ...(ca && { ca }) }, headers: { authorization: `Bearer ${token?.trim()}` } };
+      }),
+    forget() {},
   };
 }
 
-const named = z.array(z.looseObject({ name: z.string() })).nullish();
-const document = z.looseObject({
-  'current-context': z.string().nullish(),
-  clusters: named,
-  contexts: named,
-  users: named,
-});
-
-/** If several files have an item of one name, the first file's item counts, as in kubectl. */
-async function ofFiles(paths: readonly string[], wanted: string | undefined): Promise<Found> {
+async function ofFiles(paths: readonly string[], context: string | undefined): Promise<ClusterConfig> {
   if (missingPackages([PACKAGE]).length > 0) {
     throw new Error(
       `the package ${PACKAGE}, which reads kubeconfigs, isn't installed: npm install --include=optional`,
     );
   }
-  // These files of the package load in milliseconds. Its KubeConfig loads all API types: 0.5 s and 50 MB.
-  const { newClusters, newContexts, newUsers } = await import('@kubernetes/client-node/dist/config_types.js');
+  const { KubeConfig } = await import('@kubernetes/client-node/dist/config.js');
+  const load = () => loaded(paths, context, () => new KubeConfig());
+  let config: KubeConfig | null = load();
+  const { server = '', proxyUrl } = config.getCurrentCluster() ?? {};
+  if (!URL.canParse(server)) throw new Error(`${server} is not the URL of a server`);
+  return {
+    server: new URL(server),
+    proxy: proxyUrl ?? null,
+    credentials: () =>
+      asked(async () => {
+        config ??= load();
+        const options: RequestOptions = {};
+        const current = config;
+        await withinTime(PROGRAM_MS, () => current.applyToHTTPSOptions(options));
+        return credentialsIn(options);
+      }),
+    forget(): void {
+      config = null;
+    },
+  };
+}
+
+const document = z.looseObject({
+  users: z
+    .array(
+      z.looseObject({
+        name: z.string(),
+        user: z.looseObject({ tokenFile: z.string().nullish() }).nullish(),
+      }),
+    )
+    .nullish(),
+});
+type Document = z.output<typeof document>;
+/** Members of a user that the package ignores. Without them, the client would act as someone else. */
+const UNKNOWN = ['as-uid', 'as-groups', 'as-user-extra'];
+
+/** If several files have an item of one name, the first file's item counts, as in kubectl. */
+function loaded(paths: readonly string[], context: string | undefined, create: () => KubeConfig): KubeConfig {
+  const raw: Document[] = [];
   const files = paths.map((path) => {
     const read = document.safeParse(parse(readFileSync(path, 'utf8')));
     if (!read.success) throw new Error(`${path} is not a kubeconfig`);
-    return { folder: dirname(resolve(path)), content: read.data };
+    const file = create();
+    file.loadFromFile(path);
+    const folder = dirname(resolve(path));
+    file.users = file.users.map((user) => usable(user, rawUser([read.data], user.name), folder));
+    raw.push(read.data);
+    return file;
   });
-  const first = <Item extends { readonly name: string }>(
-    list: (content: z.output<typeof document>) => readonly Item[],
-    name: string,
-  ) => {
-    for (const { folder, content } of files) {
-      const item = list(content).find((one) => one.name === name);
-      if (item !== undefined)
-        return { item, absolute: (path: string | undefined) => path && resolve(folder, path) };
-    }
-    return undefined;
-  };
-  const current = wanted ?? files.map(({ content }) => content['current-context']).find(Boolean);
-  if (!current) throw new Error('the kubeconfig has no current-context, and KUBERNETES_CONTEXT names none');
-  const context = first(({ contexts }) => newContexts(contexts ?? []), current)?.item;
-  if (context === undefined) throw new Error(`it has no context ${current}`);
-  const cluster = first(({ clusters }) => newClusters(clusters ?? []), context.cluster);
-  if (cluster === undefined) throw new Error(`it has no cluster ${context.cluster}`);
-  const user = first(({ users }) => newUsers(users ?? []), context.user);
-  if (user === undefined) throw new Error(`it has no user ${context.user}`);
-  const known = rawUser.safeParse(first(({ users }) => users ?? [], context.user)?.item.user ?? {});
-  if (!known.success) throw new Error(`its user ${context.user}: ${z.prettifyError(known.error)}`);
-  const { item: server, absolute } = cluster;
-  return {
-    server: server.server,
-    proxy: server.proxyUrl,
-    namespace: context.namespace,
-    trust: {
-      caFile: absolute(server.caFile),
-      caData: server.caData,
-      skipsCheck: server.skipTLSVerify,
-      name: server.tlsServerName,
-    },
-    user: {
-      ...user.item,
-      exec: programIn(user.item.exec, user.absolute),
-      certFile: user.absolute(user.item.certFile),
-      keyFile: user.absolute(user.item.keyFile),
-      // The package doesn't know these members.
-      tokenFile: user.absolute(known.data.tokenFile ?? undefined),
-      impersonation: impersonationIn(known.data),
-    },
-  };
+  const all = create();
+  all.loadFromOptions({
+    clusters: files.flatMap(({ clusters }) => clusters),
+    users: files.flatMap(({ users }) => users),
+    contexts: files.flatMap(({ contexts }) => contexts),
+    currentContext: context ?? files.map(({ currentContext }) => currentContext).find(Boolean),
+  });
+  const name = all.getCurrentContext();
+  if (!name) throw new Error('the kubeconfig has no current-context, and KUBERNETES_CONTEXT names none');
+  const found = all.getContextObject(name);
+  if (found === null) throw new Error(`it has no context ${name}`);
+  if (all.getCurrentCluster() === null) throw new Error(`it has no cluster ${found.cluster}`);
+  if (all.getCurrentUser() === null) throw new Error(`it has no user ${found.user}`);
+  const user = rawUser(raw, found.user);
+  const unknown = UNKNOWN.filter((name) => user[name] != null);
+  if (unknown.length > 0) {
+    throw new Error(
+      `its user ${found.user} has ${unknown.join(', ')}, which isn't supported: use \`as\` alone`,
+    );
+  }
+  return all;
 }
 
-/** A command with a slash is relative to the file. Programs run without a terminal. */
-function programIn(exec: unknown, absolute: (path: string) => string | undefined): ClusterUser['exec'] {
-  if (exec === null || exec === undefined) return undefined;
-  const { command, args, env, apiVersion } = execPlugin.parse(exec);
+function rawUser(documents: readonly Document[], name: string) {
+  return documents.flatMap(({ users }) => users ?? []).find((one) => one.name === name)?.user ?? {};
+}
+
+/** A user with what the package doesn't know. Programs run without a terminal; one with a slash is relative to the file. */
+function usable(user: User, raw: ReturnType<typeof rawUser>, folder: string): User {
+  if (raw.tokenFile) {
+    const { token: _, ...rest } = user;
+    return {
+      ...rest,
+      authProvider: { name: 'tokenFile', config: { tokenFile: resolve(folder, raw.tokenFile) } },
+    };
+  }
+  if (!user.exec) return user;
+  const { command, apiVersion, env } = user.exec;
   const info = { apiVersion, kind: 'ExecCredential', spec: { interactive: false } };
   return {
-    command: command.includes('/') ? absolute(command) : command,
-    args: args ?? [],
-    env: [...(env ?? []), { name: 'KUBERNETES_EXEC_INFO', value: JSON.stringify(info) }],
+    ...user,
+    exec: {
+      ...user.exec,
+      command: command.includes('/') ? resolve(folder, command) : command,
+      env: [...(env ?? []), { name: 'KUBERNETES_EXEC_INFO', value: JSON.stringify(info) }],
+    },
   };
 }
 
-const execPlugin = z.object({
-  command: z.string(),
-  args: z.array(z.string()).nullish(),
-  env: z.array(z.object({ name: z.string(), value: z.string() })).nullish(),
-  apiVersion: z.string(),
-});
+function credentialsIn({
+  ca,
+  cert,
+  key,
+  servername,
+  rejectUnauthorized,
+  auth,
+  headers,
+}: RequestOptions): Credentials {
+  const tls = {
+    ...{ ca: textOf(ca), cert: textOf(cert), key: textOf(key) },
+    ...{ servername, rejectUnauthorized },
+  };
+  const sent = {
+    ...(auth && { authorization: `Basic ${Buffer.from(auth).toString('base64')}` }),
+    ...Object.fromEntries(
+      Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), String(value).trim()]),
+    ),
+  };
+  return {
+    tls: Object.fromEntries(Object.entries(tls).filter(([, value]) => value !== undefined)),
+    headers: sent,
+  };
+}
 
-const rawUser = z.looseObject({
-  tokenFile: z.string().nullish(),
-  as: z.string().nullish(),
-  'as-uid': z.string().nullish(),
-  'as-groups': z.array(z.string()).nullish(),
-  'as-user-extra': z.record(z.string(), z.array(z.string())).nullish(),
-});
+const textOf = (pem: unknown): string | undefined => (pem ? String(pem) : undefined);
 
-/** Throws if the file names a uid, groups or extra members to act as, but no user: kubectl refuses that, too. */
-function impersonationIn(user: z.output<typeof rawUser>): Impersonation | undefined {
-  const { as, 'as-uid': uid, 'as-groups': groups, 'as-user-extra': extra } = user;
-  if (as) return { user: as, uid: uid || undefined, groups: groups ?? [], extra: extra ?? {} };
-  if (uid || groups?.length || Object.keys(extra ?? {}).length > 0) {
-    throw new Error('its user has as-uid, as-groups or as-user-extra, but no as: add the user to act as');
+async function asked(ask: () => Promise<Credentials>): Promise<Credentials> {
+  try {
+    return await ask();
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message.trim() : String(cause);
+    throw new KubernetesRetryable('unauthorized', `Kubernetes: no credentials: ${why}`, { cause });
   }
-  return undefined;
 }

@@ -20,7 +20,9 @@ export async function openedScripted(...answers: readonly Answerer[]): Promise<S
   stack.defer(() => rm(folder, { recursive: true }));
   const kubeconfig = join(folder, 'kubeconfig');
   const named = {
-    clusters: [{ name: 'test', cluster: { server: server.config.server.href } }],
+    clusters: [
+      { name: 'test', cluster: { server: server.config.server.href, 'insecure-skip-tls-verify': true } },
+    ],
     users: [{ name: 'test', user: { token: 'token' } }],
     contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
   };

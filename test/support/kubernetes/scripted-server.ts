@@ -18,7 +18,6 @@ export class ScriptedServer implements AsyncDisposable {
     this.config = {
       server: url,
       proxy: null,
-      namespace: null,
       credentials: async () => ({ tls: {}, headers: { authorization: `token ${token}` } }),
       forget: () => {
         token += 1;

@@ -164,7 +164,6 @@ describe('a call', () => {
     const transport = new Transport({
       server: new URL(`https://127.0.0.1:${address.port}`),
       proxy: null,
-      namespace: null,
       credentials: async () => ({ tls: {}, headers: {} }),
       forget: () => undefined,
     });
