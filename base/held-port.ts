@@ -30,6 +30,27 @@ export async function listenAt(
   });
 }
 
+/** Whether a server of this process could listen there now; `null`: it could. `denied`: another user may be able to. */
+export async function listenableAt({
+  host,
+  port,
+  setting,
+}: {
+  readonly host: string;
+  readonly port: number;
+  readonly setting: string;
+}): Promise<{ readonly kind: 'taken' | 'denied'; readonly message: string } | null> {
+  try {
+    await (await holdPort(host, port, setting))();
+    return null;
+  } catch (error) {
+    const { message, code } = error as NodeJS.ErrnoException; // of `holdPort`
+    if (code === 'EACCES')
+      return { kind: 'denied', message: `${setting}: this user may not listen on port ${port}` };
+    return { kind: 'taken', message: `${setting}: ${message}` };
+  }
+}
+
 /** The error of a server that can't listen: names the setting of its port, and who has that port. Others as they are. */
 async function listenError(error: Error & { readonly code?: unknown }, setting: string): Promise<Error> {
   if (error.code !== 'EADDRINUSE' || !('port' in error)) return error;

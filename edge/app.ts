@@ -1,5 +1,5 @@
 import type { Plugin, SharedBody } from '../plugins/contract.ts';
-import { probeJudge } from './base/probe.ts';
+import { PROBE_HEADER, probeJudge, RECOGNISED } from './base/probe.ts';
 import { signer } from './base/signing.ts';
 import { singleFlight, within } from './base/single-flight.ts';
 import { contextFactory } from './context.ts';
@@ -117,8 +117,9 @@ export function buildEdge(dependencies: EdgeDependencies): Edge {
       response = await refusal(error, received, log);
     }
     const final = request.method === 'HEAD' ? new Response(null, response) : response;
-    await writeRecord(services, received, final);
+    const isProbe = await writeRecord(services, received, final);
     return withHeaders(final, (headers) => {
+      if (isProbe) headers.set(PROBE_HEADER, RECOGNISED);
       const callersId = request.headers.get('x-request-id') ?? '';
       headers.set('x-request-id', CALLERS_ID.test(callersId) ? callersId : notes.requestId);
       headers.set('x-tagyard-request-id', notes.requestId);
@@ -239,12 +240,15 @@ function refusal(error: unknown, { notes, arrived }: Received, log: EventLog): P
   return endingAfter(arrived.bodyHolder(), toResponse(failure, requestId));
 }
 
-/** Writes the record of an answered request: after the rest of its body has arrived, for which the answer doesn't wait. */
+/**
+ * Writes the record of an answered request: after the rest of its body has arrived, for which the answer doesn't wait.
+ * Returns whether the request is a probe of our own.
+ */
 async function writeRecord(
   { isProbe, now, log, record }: Services,
   { request, arrived, notes, waitUntil, guard, startedAt }: Received,
   answer: Response,
-): Promise<void> {
+): Promise<boolean> {
   const { requestId, passing, events } = notes;
   const hasNoBody = request.method === 'HEAD' || answer.status === 304;
   // Copied, because the record must not have what background work adds to the notes later.
@@ -282,4 +286,5 @@ async function writeRecord(
   };
   if (passing) waitUntil(within(passing, MAX_PASSING_MS).then(write));
   else write();
+  return fields.probe;
 }

@@ -18,6 +18,7 @@ import { acceptedSecrets } from './http/secrets.ts';
 import { savedLoop } from './loop/loop.ts';
 import { StateFile } from './loop/state.ts';
 import { frozenBy } from './pass/freeze.ts';
+import { logFindings } from './report/log-findings.ts';
 
 /** Starts the provisioner daemon: environment → clients → application → loop. */
 async function start(env: Env): Promise<{ url: string; checkAll(): void; stop(): Promise<void> }> {
@@ -108,6 +109,8 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   const url = await app.listen({ host: env.PROVISIONER_ADDRESS, port: await freePort() });
   loop.start();
   certificates.start((site) => loop.checkSite(site));
+  // Not awaited: sites are served, and the API answers, meanwhile. It never rejects.
+  void built.checkParts([]).then((checks) => logFindings(checks, log));
 
   const running = stack.move();
   return { url, checkAll: () => loop.sync(), stop: () => running.disposeAsync() };

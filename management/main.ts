@@ -4,6 +4,7 @@ import { systemClock } from '../base/clock.ts';
 import { listenAt } from '../base/held-port.ts';
 import { warner } from '../base/log.ts';
 import { VerificationClient } from '../edge/verification/client.ts';
+import { logFindings } from '../gitops/report/log-findings.ts';
 import { testRecipient } from '../sites/manifest/secrets.ts';
 import { openSitesRepo } from '../sites/repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
@@ -17,6 +18,7 @@ import type { Database } from './db/database.ts';
 import { DatabaseUnavailableError } from './db/unavailable.ts';
 import { type Environment, readEnvironment } from './env.ts';
 import { createAuthenticator } from './http/auth.ts';
+import { checkEnvironment, managementPreflight } from './preflight.ts';
 import { prepare } from './prepare.ts';
 import { openRawObjects } from './raw-objects/open.ts';
 import { MOST_MEMBERS } from './tenants/tenant-file.ts';
@@ -194,6 +196,8 @@ async function main(): Promise<void> {
   const at = { host: env.MANAGEMENT_ADDRESS, port: env.MANAGEMENT_PORT };
   const url = await listenAt(app, at, 'MANAGEMENT_PORT');
   const following = follow(stopping.signal);
+  // Not awaited: the API answers meanwhile. It never rejects.
+  void managementPreflight(env).then((checks) => logFindings(checks, app.log));
 
   stop = async () => {
     if (stopping.signal.aborted) return;
@@ -216,4 +220,10 @@ function fail(error: unknown): void {
   process.exit(1);
 }
 
-main().catch(fail);
+/** `tagyard check` starts this with the argument `check`, and gets the answer as a message. */
+async function check(): Promise<void> {
+  const checks = await checkEnvironment(process.env);
+  process.send?.({ checks }, undefined, undefined, () => process.exit(0));
+}
+
+(process.argv[2] === 'check' ? check() : main()).catch(fail);

@@ -19,6 +19,7 @@ import {
   undocumented,
   wideComments,
 } from './architecture/rules.ts';
+import { runbooksReference } from './architecture/runbooks-reference.ts';
 import { settingsIn, settingsOf } from './architecture/settings.ts';
 import { settingsReference } from './architecture/settings-reference.ts';
 import { deploySources, files, sources as productSources } from './architecture/tree.ts';
@@ -130,6 +131,11 @@ describe('the tree', () => {
     const [readme] = files('README.md');
     expect(Object.keys(errors).length).toBeGreaterThan(0);
     expect(undocumented(Object.keys(errors), readme?.text ?? '')).toEqual([]);
+  });
+
+  test('has in docs/runbooks.md what `npm run generate:runbooks` writes', () => {
+    const [runbooks] = files('docs/runbooks.md');
+    expect(runbooks?.text).toBe(runbooksReference());
   });
 
   describe('in docs/reference/settings.md', () => {

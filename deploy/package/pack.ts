@@ -12,6 +12,7 @@ const PARTS = [
   'base',
   'deploy',
   'docs/reference/settings.md',
+  'docs/runbooks.md',
   'edge',
   'gitops',
   'management',

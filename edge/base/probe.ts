@@ -1,7 +1,9 @@
 import { setBounded } from './bounded-map.ts';
 import type { Sign } from './signing.ts';
 
-const PROBE_HEADER = 'x-tagyard-probe';
+export const PROBE_HEADER = 'x-tagyard-probe';
+/** The same header of the answer to a probe: the prober has this edge's secret. */
+export const RECOGNISED = 'recognised';
 const MINUTE_MS = 60_000;
 /** How many minutes the clocks of a prober and of the edge may differ. */
 const MAX_MINUTES = 2;

@@ -21,12 +21,17 @@ const PLAN_MS = 20_000;
 
 /** Observes all targets and asks all parts at once, each within a time limit. A failure becomes a failed check. */
 export async function observeLive(context: CliContext): Promise<Live> {
-  const [health, observation, others] = await Promise.all([
-    asked('provisioner', async () => healthSchema.parse(await callProvisioner(context, HEALTH)).checks),
-    observeTargets(context),
-    otherParts(context),
-  ]);
-  return { plan: observation.plan, checks: [...health, ...observation.checks, ...others] };
+  const [parts, observation] = await Promise.all([hostChecks(context), observeTargets(context)]);
+  return { plan: observation.plan, checks: [...parts, ...observation.checks] };
+}
+
+/** Asks the host, management and the verification worker likewise. */
+export async function hostChecks(context: CliContext): Promise<PartCheck[]> {
+  const health = asked(
+    'provisioner',
+    async () => healthSchema.parse(await callProvisioner(context, HEALTH)).checks,
+  );
+  return (await Promise.all([health, otherParts(context)])).flat();
 }
 
 const HEALTH = { method: 'GET', path: '/health' } as const;

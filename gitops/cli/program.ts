@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { PRODUCTS } from '../../sites/requests/products.ts';
+import type { CheckOptions } from './check.ts';
 import type { ImageOptions } from './image.ts';
 import type { ImportOptions } from './import.ts';
 import type { LogsOptions } from './logs.ts';
@@ -173,11 +174,23 @@ export function program(env: NodeJS.ProcessEnv): Command {
       (await import('./validate.ts')).validate(files, options),
     );
   tagyard
+    .command('check')
+    .description(
+      'check the settings of a host and of management before or beside their start (docs/runbooks.md); exit code 1 if there is something to fix',
+    )
+    .option('--env-file <file>', 'a file of settings instead of .env; repeat it for each part', collect, [])
+    .option('--json', 'print it as JSON')
+    .action(async (options: CheckOptions) =>
+      (await import('./check.ts')).checkInstallation({ home, env }, options),
+    );
+  tagyard
     .command('doctor')
     .description('report problems, their reasons and remedies; exit code 1 if there are any')
     .argument('[site]', 'verify one site from outside and on its host: names, certificates, loader, cookies')
+    .option('--host', 'only the host, management and the workers, with what passed')
     .option('--json', 'print it as JSON')
-    .action(async (site: string | undefined, options: { json?: true }) => {
+    .action(async (site: string | undefined, options: { host?: true; json?: true }) => {
+      if (options.host) return await (await import('./check.ts')).doctorHost({ home, env }, options);
       if (site === undefined) return await (await import('./doctor.ts')).doctor({ home, env }, options);
       await (await import('./doctor-site.ts')).doctorSite({ home, env }, site, options);
     });

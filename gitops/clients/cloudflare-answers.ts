@@ -64,6 +64,7 @@ export const zoneAnswer = enveloped(
     id: z.string(),
     name: z.string(),
     created_on: z.string(),
+    status: z.string().optional(),
     plan: z.object({ legacy_id: z.string().nullish() }).nullish(),
   }),
 );

@@ -2,8 +2,9 @@ import type { X509Certificate } from 'node:crypto';
 import { withinTime } from '../../base/time-limit.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
+import { checkPart, NotChecked, PartFault } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart, PartFault } from './check-part.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
 import { covers, NoCertificate, servedCertificate } from './served-certificate.ts';
 
 /** Connections at most: one certificate usually covers all names under one parent. */
@@ -40,7 +41,7 @@ export async function checkEdgeNames(
     return { name, status: 'passed', detail: 'edge hostnames are served without TLS', fix: null };
   }
   return await checkPart(name, {
-    fix: 'Check that Cloudflare’s API answers.',
+    fix: RUNBOOKS.edge_names.fixes.silent,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
       const { name: zone } = await client.zone(zoneId, signal);
@@ -51,13 +52,13 @@ export async function checkEdgeNames(
         const more = bare.length > MAX_LISTED ? ` and ${bare.length - MAX_LISTED} more` : '';
         throw new PartFault(
           `no certificate covers ${bare.slice(0, MAX_LISTED).join(', ')}${more}: the universal certificate of ${zone} covers one label under it`,
-          `Give the sites hostnames directly under ${zone}, or order an advanced certificate for these names.`,
+          RUNBOOKS.edge_names.fixes.bare,
         );
       }
       const reason = why === null ? '' : ` (${why})`;
       // The names that the universal certificate covers are no proof for deeper ones.
       if (unchecked > 0 && unchecked === deep.length) {
-        throw new Error(`no edge hostname deeper than one label under ${zone} was checked${reason}`);
+        throw new NotChecked(`no edge hostname deeper than one label under ${zone} was checked${reason}`);
       }
       const covered = `each of ${hosts.length - unchecked} edge hostnames is covered by a certificate`;
       return unchecked === 0 ? covered : `${covered}; ${unchecked} more were not checked${reason}`;

@@ -5,8 +5,9 @@ import { provenHosts } from '../../sites/manifest/schema.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import type { WorkersDomain, WorkersRoute } from '../clients/cloudflare-answers.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
+import { checkPart, NotChecked, PartFault } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart, PartFault } from './check-part.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
 
 /** What stands between visitors and the worker. */
 interface EdgePath {
@@ -63,7 +64,7 @@ async function findEdgePath(
   if (caught.length > 0) {
     found.push({
       problem: listed(caught, 'routes'),
-      fix: 'Delete the named route in Cloudflare’s dashboard (the zone, Workers Routes), or let its pattern not match edge hostnames.',
+      fix: RUNBOOKS.edge_routes.fixes.route,
     });
   }
   const unread: string[] = [];
@@ -79,7 +80,7 @@ async function findEdgePath(
       );
       found.push({
         problem: listed(shown, 'custom domains'),
-        fix: 'Delete the named custom domain in Cloudflare’s dashboard (Workers & Pages, the named worker, Settings, Domains & Routes), then run tagyard apply: the hostname gets its DNS record again.',
+        fix: RUNBOOKS.edge_routes.fixes.domain,
       });
     }
     const shown = behind.map(
@@ -93,7 +94,7 @@ async function findEdgePath(
   } else if (gateway?.enabled) {
     found.push({
       problem: `Google’s tag gateway is switched on for the zone (${gateway.endpoint ?? 'its path'}, ${gateway.measurementId ?? 'a tag'}): Cloudflare handles that path on every host before the worker`,
-      fix: 'Switch it off in Cloudflare’s dashboard (the zone, Google tag gateway), or use another zone for EDGE_DOMAIN.',
+      fix: RUNBOOKS.edge_routes.fixes.gateway,
     });
   }
   return {
@@ -123,29 +124,17 @@ function remedy({ meaning, message }: CloudflareRefusal, permission: string): st
   return meaning === 'unauthorized' ? `give CLOUDFLARE_API_TOKEN the permission ${permission}` : message;
 }
 
-/** Something may stand before the worker that the token can't read. */
-class Unread extends Error {
-  override readonly name = 'Unread';
-}
-
 /** The same as a part's check. Never throws. */
 export async function checkEdgePart(deps: EdgePathDeps, sites: readonly SiteHosts[]): Promise<PartCheck> {
-  const fault =
-    'Check that Cloudflare’s API answers, and that CLOUDFLARE_API_TOKEN may read the zone’s Workers routes.';
   return await checkPart('edge_routes', {
-    fix: fault,
+    fix: RUNBOOKS.edge_routes.fixes.silent,
     async ask(signal) {
       const { problem, fix, unread, remarks } = await findEdgePath(deps, sites, signal);
       if (problem !== null) throw new PartFault([problem, unread ?? []].flat().join('; '), fix ?? '');
-      if (unread !== null) throw new Unread(unread);
+      if (unread !== null) throw new NotChecked(unread);
       const passed =
         'no other Workers route and no custom domain takes requests of the sites’ hostnames, and Google’s tag gateway is off';
       return [passed, ...remarks].join('; ');
-    },
-    explain(error) {
-      const detail = error instanceof Error ? error.message : String(error);
-      if (error instanceof Unread) return { status: 'skipped', detail, fix: null };
-      return { status: 'failed', detail, fix: fault };
     },
   });
 }

@@ -6,9 +6,19 @@ import { withinTime } from '../../base/time-limit.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
 import { PROBE_MARK } from '../appliers/proxy/policy.ts';
 import type { EdgeAnswer } from '../report/report.ts';
-import { hostProbeMark } from './probe-mark.ts';
+import { hostProbeMark, PROBE_RECOGNISED } from './probe-mark.ts';
 
 const ANSWER_MS = 3_000;
+/** The worker answers this path itself, with a problem document, also for names of no site. */
+export const EDGE_PATH = '/.tagyard/health';
+
+export interface EdgeVisit {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string;
+  /** The edge has said that the visit's mark is of its own HOP_SECRET. */
+  readonly isRecognised: boolean;
+}
 
 interface Visitor {
   readonly lookup: LookupFunction;
@@ -21,14 +31,24 @@ export async function visitEdge(
   edge: URL,
   path: string,
   { lookup, hopSecret, signal }: Visitor & { readonly signal: AbortSignal },
-): Promise<{ readonly status: number; readonly type: string; readonly body: string }> {
+): Promise<EdgeVisit> {
   const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
   const { get } = edge.protocol === 'https:' ? https : http;
   const headers = { [PROBE_MARK]: hostProbeMark(hopSecret, { edge: edge.hostname, path }, Date.now()) };
   get(new URL(path, edge), { agent: false, lookup, signal, headers }, resolve).once('error', reject);
   const response = await promise;
   const { statusCode: status = 0, headers: received } = response;
-  return { status, type: received['content-type'] ?? '', body: await text(response) };
+  return {
+    status,
+    type: received['content-type'] ?? '',
+    body: await text(response),
+    isRecognised: received[PROBE_MARK] === PROBE_RECOGNISED,
+  };
+}
+
+/** Whether the worker, and not another server, has answered. */
+export function isOfWorker({ body }: EdgeVisit): boolean {
+  return body.includes('urn:tagyard:problem:');
 }
 
 /**

@@ -5,8 +5,9 @@ import type { LookupFunction } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { connect, type TLSSocket } from 'node:tls';
 import { ARRIVAL_PATH, CLAIMS, HOP_SECRET_HEADERS } from '../appliers/proxy/policy.ts';
+import { checkPart } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart } from './check-part.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
 
 /** An address for documentation (RFC 5737): no visitor has it. */
 const CLAIMED_ADDRESS = '192.0.2.1';
@@ -29,7 +30,7 @@ interface GatewayCheckDeps {
 export async function checkGateway(origin: string, deps: GatewayCheckDeps): Promise<PartCheck> {
   const { hopSecret, timeoutMs } = deps;
   return await checkPart('gateway', {
-    fix: `Check the DNS of ${origin}, the front, the gateways’ pods, and that the front passes TLS and x-tagyard-* headers on (docs/gateway.md).`,
+    fix: RUNBOOKS.gateway.fixes.unreached,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
       const visit = async (path: string, headers: Record<string, string>) =>

@@ -1,12 +1,12 @@
 import { BlockList, connect, isIP } from 'node:net';
+import { checkPart, NotChecked } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart } from './check-part.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
 
 /** Milliseconds that a connection attempt may take. It takes all of them if packets are dropped. */
 const CONNECT_MS = 1_000;
 /** No tag server listens there (tcpmux), and no policy admits it. */
 const CLOSED_PORT = 1;
-const CHECK = 'network_policies';
 
 /** A pod that is ready. */
 interface PodAddress {
@@ -40,23 +40,19 @@ type Outcome = { readonly kind: 'made'; readonly from: string } | { readonly kin
 export async function checkNetworkPolicies(
   trial: (signal: AbortSignal) => Promise<PolicyTrial>,
 ): Promise<PartCheck> {
-  let isUnproven = false;
-  const unproven = (why: string) => {
-    isUnproven = true;
-    return `unproven: ${why}`;
-  };
-  const check = await checkPart(CHECK, {
-    fix: 'Enable the enforcement of NetworkPolicies in the cluster, or install a network plugin that enforces them (docs/kubernetes.md).',
+  const unproven = (why: string) => new NotChecked(`unproven: ${why}`);
+  return await checkPart('network_policies', {
+    fix: RUNBOOKS.network_policies.fixes.open,
     async ask(signal) {
       const { pods, others, admitted, isAdmitted } = await trial(signal);
-      if (pods.length === 0) return unproven('no pod of a site is ready');
+      if (pods.length === 0) throw unproven('no pod of a site is ready');
       const outcomes = await Promise.all(pods.map((pod) => tried(pod)));
       const made = outcomes.findIndex(({ kind }) => kind === 'made');
       const [pod, outcome] = [pods[made], outcomes[made]];
       if (pod === undefined || outcome?.kind !== 'made') {
         const answers = await Promise.all(others.map((other) => tried(other)));
         const other = others[answers.findIndex(({ kind }) => kind === 'made')];
-        if (other === undefined) return unproven('this process reaches no pod of the cluster');
+        if (other === undefined) throw unproven('this process reaches no pod of the cluster');
         return `enforced: ${pods[0]?.name} refuses a connection from here, and ${other.name} doesn’t`;
       }
       if (!isAdmitted && !contains(admitted, outcome.from)) {
@@ -67,12 +63,11 @@ export async function checkNetworkPolicies(
       // A port on which nothing listens answers at once, unless something drops what isn't admitted.
       const { kind } = await tried({ ...pod, port: CLOSED_PORT });
       if (kind === 'silent') return `enforced: ${pod.name} takes connections from here on its own port only`;
-      return unproven(
+      throw unproven(
         'the policies admit this process; try it from a pod of another namespace (docs/kubernetes.md)',
       );
     },
   });
-  return isUnproven ? { ...check, status: 'skipped' } : check;
 }
 
 async function tried({ address, port }: PodAddress): Promise<Outcome> {

@@ -5,22 +5,20 @@ import { connect, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { counted } from '../../base/text.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
-import { BRIDGE_FIX } from '../clients/docker.ts';
+import { checkPart, NotChecked, PART_TIMEOUT_MS, PartFault, skippedPart } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart, PART_TIMEOUT_MS, PartFault } from './check-part.ts';
-import { visitEdge } from './edge-visit.ts';
+import { type PartName, RUNBOOKS } from '../report/runbooks.ts';
+import { EDGE_PATH, isOfWorker, visitEdge } from './edge-visit.ts';
 import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
 
 /** The least free space, in bytes: an image, a generation of nginx and the daemon's state need less. */
 const LEAST_FREE_BYTES = 256 * 1024 * 1024;
 const LEAST_FREE_FILES = 10_000;
-/** The worker answers this path itself, with a problem document. */
-const EDGE_PATH = '/tagyard-health';
 
 /** Checks that the disk of a folder has room, and that the folder accepts a file. Never throws. */
 export async function checkDisk(folder: string, leastFreeBytes = LEAST_FREE_BYTES): Promise<PartCheck> {
   return await checkPart('disk', {
-    fix: `Free space on the disk of ${folder}, or enlarge it: a full disk stops every change.`,
+    fix: RUNBOOKS.disk.fixes.full,
     async ask() {
       const room = await roomOf(folder, leastFreeBytes);
       const probe = join(folder, `.write-probe-${randomUUID()}`);
@@ -40,18 +38,17 @@ export async function checkDockerDisk(
   dataRoot: () => Promise<string | null>,
   leastFreeBytes = LEAST_FREE_BYTES,
 ): Promise<PartCheck> {
-  let isElsewhere = false;
-  const check = await checkPart('docker_disk', {
-    fix: 'Check that Docker answers. Free space on that disk (docker system df shows what uses it), or enlarge it.',
+  return await checkPart('docker_disk', {
+    fix: RUNBOOKS.docker_disk.fixes.full,
     async ask() {
       const folder = await dataRoot();
       // An engine in a virtual machine names a folder of that machine.
-      isElsewhere = folder === null || !existsSync(folder);
-      if (folder === null || isElsewhere) return `Docker’s data root is not on this machine`;
+      if (folder === null || !existsSync(folder)) {
+        throw new NotChecked('Docker’s data root is not on this machine');
+      }
       return await roomOf(folder, leastFreeBytes);
     },
   });
-  return isElsewhere ? { ...check, status: 'skipped' } : check;
 }
 
 /**
@@ -60,13 +57,13 @@ export async function checkDockerDisk(
  */
 export async function checkDockerBridge(gateway: () => Promise<string | null>): Promise<PartCheck> {
   return await checkPart('docker_bridge', {
-    fix: 'Check that Docker answers.',
+    fix: RUNBOOKS.docker_bridge.fixes.silent,
     async ask() {
       const address = await gateway();
       if (address !== null) return `containers reach the proxy at ${address}`;
       throw new PartFault(
         'Docker has no default bridge, so containers have no way to their preview server, and no new ones are started',
-        BRIDGE_FIX,
+        RUNBOOKS.docker_bridge.fixes.none,
       );
     },
   });
@@ -93,7 +90,7 @@ export async function checkProxy(
   timeoutMs?: number,
 ): Promise<PartCheck> {
   return await checkPart('proxy', {
-    fix: 'Check the proxy’s process and its log; restart the provisioner if it hangs.',
+    fix: RUNBOOKS.proxy.fixes.silent,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
       const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -120,12 +117,12 @@ export async function checkEdge(
   }: { readonly lookup: LookupFunction; readonly hopSecret: string; readonly timeoutMs?: number },
 ): Promise<PartCheck> {
   return await checkPart('edge', {
-    fix: 'A new name is known to the whole edge only after some seconds: run the check again first. Then check that the worker is deployed and routed, and where the name leads: tagyard doctor <site>.',
+    fix: RUNBOOKS.edge.fixes.stranger,
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
-      const { status, body } = await visitEdge(url, EDGE_PATH, { ...visitor, signal });
-      if (!body.includes('urn:tagyard:problem:')) {
-        throw new Error(`${url.host} answers with status ${status}, but it is not the worker`);
+      const answer = await visitEdge(url, EDGE_PATH, { ...visitor, signal });
+      if (!isOfWorker(answer)) {
+        throw new Error(`${url.host} answers with status ${answer.status}, but it is not the worker`);
       }
       return `the worker answers on ${url.host}`;
     },
@@ -136,8 +133,7 @@ export async function checkEdge(
 export async function checkPreview(site: LoadedManifest, deps: PreviewPathDeps): Promise<PartCheck> {
   const name = 'preview';
   if (site.resources.preview.onDemand) {
-    const detail = `tagyard doctor ${site.site} checks it, and starts its preview server for that`;
-    return { name, status: 'skipped', detail, fix: null };
+    return skippedPart(name, `tagyard doctor ${site.site} checks it, and starts its preview server for that`);
   }
   const { problem, fix } = await checkPreviewPath(site, deps, PART_TIMEOUT_MS);
   if (problem !== null) return { name, status: 'failed', detail: `${site.site}: ${problem}`, fix };
@@ -150,6 +146,6 @@ export async function checkPreview(site: LoadedManifest, deps: PreviewPathDeps):
 }
 
 /** The check of a part that no applied site uses yet. */
-export function skippedPart(name: string): PartCheck {
-  return { name, status: 'skipped', detail: 'no site is applied yet', fix: null };
+export function unusedPart(name: PartName): PartCheck {
+  return skippedPart(name, 'no site is applied yet');
 }

@@ -2,6 +2,8 @@ import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 
 /** As in `edge/base/signing.ts`; a test compares the two. */
 const PURPOSE = 'tagyard edge signatures 1';
+/** As in `edge/base/probe.ts`. */
+export const PROBE_RECOGNISED = 'recognised';
 const MINUTE_MS = 60_000;
 
 /** The value of the header by which the edge recognises one GET of this host as a probe, as in `edge/base/probe.ts`. */

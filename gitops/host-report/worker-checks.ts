@@ -2,8 +2,9 @@ import { KV_NAMESPACES } from '../../plugins/document.ts';
 import { PROFILES } from '../appliers/edge/store.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
+import { checkPart, PartFault } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { checkPart, PartFault } from './check-part.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
 
 /** The bindings that the worker needs, with Cloudflare's name of each type. Analytics and the queue are optional. */
 const BINDINGS: ReadonlyMap<string, string> = new Map([
@@ -22,7 +23,7 @@ type Settings = Awaited<ReturnType<CloudflareClient['scriptSettings']>>;
 /** Checks that Cloudflare logs no request of the deployed worker: such a log has queries, addresses and all headers. */
 export async function checkWorkerLogs({ client, script }: Worker): Promise<PartCheck> {
   return await checkWorker('worker_logs', script, {
-    fix: 'Switch these off in the dashboard, or run npx wrangler deploy with the repository’s wrangler.jsonc.',
+    fix: RUNBOOKS.worker_logs.fixes.on,
     passed: 'invocation logs, traces, Logpush and tail workers are off',
     faults: async (signal) => logFaults(await client.scriptSettings(script, signal)),
   });
@@ -31,7 +32,7 @@ export async function checkWorkerLogs({ client, script }: Worker): Promise<PartC
 /** Whether the deployed worker has the stores and the secret that it reads. */
 export async function checkWorkerBindings({ client, script }: Worker): Promise<PartCheck> {
   return await checkWorker('worker_bindings', script, {
-    fix: 'Run npx wrangler deploy with the ids of wrangler.jsonc, and npx wrangler secret put HOP_SECRET.',
+    fix: RUNBOOKS.worker_bindings.fixes.missing,
     passed: `${[...BINDINGS.keys()].join(', ')} are bound`,
     async faults(signal) {
       const bindings = await client.scriptBindings(script, signal);
@@ -64,11 +65,8 @@ interface WorkerQuestion {
   readonly fix: string;
 }
 
-const UNREACHABLE =
-  'Check that this host reaches api.cloudflare.com, and that cloudflarestatus.com reports no outage; then run tagyard doctor again.';
-
 async function checkWorker(
-  name: string,
+  name: 'worker_logs' | 'worker_bindings',
   script: string,
   { faults, passed, fix }: WorkerQuestion,
 ): Promise<PartCheck> {
@@ -87,10 +85,10 @@ async function checkWorker(
       }
       if (meaning !== 'absent') {
         const detail = `Cloudflare’s API gave no answer about the worker: ${error instanceof Error ? error.message : String(error)}`;
-        return { status: 'failed', detail, fix: UNREACHABLE };
+        return { status: 'failed', detail, fix: RUNBOOKS[name].fixes.silent };
       }
-      const remedy = 'Run npx wrangler deploy, or set EDGE_SCRIPT_NAME to the name of the worker.';
-      return { status: 'failed', detail: `there is no worker “${script}”`, fix: remedy };
+      const detail = `EDGE_SCRIPT_NAME: there is no worker “${script}”`;
+      return { status: 'failed', detail, fix: RUNBOOKS[name].fixes.absent };
     },
   });
 }

@@ -6,19 +6,21 @@ import { CLUSTER_APPLIERS } from '../appliers/index.ts';
 import { combineCertificates } from '../certificates/contract.ts';
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { ClusterEnv } from '../env.ts';
-import { checkPart } from '../host-report/check-part.ts';
 import { checkGateway } from '../host-report/gateway-check.ts';
 import { checkNetworkPolicies } from '../host-report/network-policy.ts';
 import { nodeLookup } from '../host-report/node-lookup.ts';
-import { skippedPart } from '../host-report/part-checks.ts';
+import { unusedPart } from '../host-report/part-checks.ts';
 import { hostReporter } from '../host-report/report.ts';
 import { availablePreviews } from '../kubernetes/applier/available-previews.ts';
 import { type GatewaySource, openCluster } from '../kubernetes/applier/cluster.ts';
 import { nameServerPods, readyPods } from '../kubernetes/applier/ready-pods.ts';
+import { checkPart } from '../report/check-part.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
 import type { ClusterOptions, Host } from './contract.ts';
 import { gatewayDestination } from './gateway-destination.ts';
 import { addressesOf, gatewaySource } from './gateway-source.ts';
-import { createAppliers, openSharedServices, reportSettings, sharedPartChecks } from './shared.ts';
+import { hostPreflight } from './preflight.ts';
+import { createAppliers, openSharedServices, reportSettings } from './shared.ts';
 
 /** A connection is tried to the pods of this many sites: policies are enforced for all sites or for none. */
 const TRIED_SITES = 3;
@@ -54,10 +56,9 @@ export async function buildCluster(
   stack.defer(() => destination.close());
   const services = { ...shared, kubernetes, hostAddress: destination, containers: { originPort: port } };
   const appliers = await createAppliers(CLUSTER_APPLIERS, { env, services, stack });
-  const checkShared = sharedPartChecks(env, shared.cloudflare.client);
   const lookup = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
   const checkFirst = async ([site]: readonly LoadedManifest[], { pairs }: GatewaySource) => {
-    if (site === undefined) return skippedPart('gateway');
+    if (site === undefined) return unusedPart('gateway');
     const { origin: host } = site.hostnames;
     return await checkGateway(host, {
       lookup: nodeLookup(lookup),
@@ -86,11 +87,11 @@ export async function buildCluster(
       return message === null ? [] : [{ condition: 'preview_failed', message }];
     },
     async checkParts(sites) {
-      return await Promise.all([
-        ...checkShared(sites),
-        ...(delivered === null ? [] : [checkFirst(sites, delivered.source)]),
+      const checks = await Promise.all([
+        hostPreflight(env, { client: shared.cloudflare.client, sites, proxy: null }),
+        delivered === null ? [] : checkFirst(sites, delivered.source),
         checkPart('cluster', {
-          fix: 'Make the API server reachable with the account of KUBECONFIG, or of the pod that runs this.',
+          fix: RUNBOOKS.cluster.fixes.silent,
           async ask(signal) {
             const { gitVersion } = version.parse(await kubernetes.client.raw('/version', signal));
             return `Kubernetes ${gitVersion} answers`;
@@ -112,6 +113,7 @@ export async function buildCluster(
           };
         }),
       ]);
+      return checks.flat();
     },
   };
 }

@@ -1,20 +1,15 @@
 import { CONTAINERS } from '../appliers/containers/desired.ts';
 import { MACHINE_APPLIERS } from '../appliers/index.ts';
 import { reachableAddress } from '../appliers/proxy/backend.ts';
-import { dockerBridgeGateway, dockerDataRoot } from '../clients/docker.ts';
+import { dockerBridgeGateway } from '../clients/docker.ts';
 import type { MachineEnv } from '../env.ts';
-import {
-  checkDockerBridge,
-  checkDockerDisk,
-  checkPreview,
-  checkProxy,
-  skippedPart,
-} from '../host-report/part-checks.ts';
+import { checkPreview, checkProxy, unusedPart } from '../host-report/part-checks.ts';
 import { hostReporter } from '../host-report/report.ts';
 import { runningPreviews } from '../host-report/running-previews.ts';
 import type { Host, HostOptions } from './contract.ts';
 import { openMachineServices } from './machine-services.ts';
-import { createAppliers, reportSettings, sharedPartChecks } from './shared.ts';
+import { hostPreflight } from './preflight.ts';
+import { createAppliers, reportSettings } from './shared.ts';
 
 /**
  * One machine: containers in Docker or as child processes, behind a proxy. `stack` closes what is opened, also if this
@@ -34,7 +29,6 @@ export async function buildMachine(
     containerSettings,
     gateway: async () => (containerSettings.ownNetwork ? await dockerBridgeGateway() : null),
   };
-  const checkShared = sharedPartChecks(env, services.cloudflare.client);
   return {
     appliers,
     certificates,
@@ -49,15 +43,14 @@ export async function buildMachine(
       previewPath,
     }),
     checkParts: async (sites) => {
-      const { address, httpPort: port } = services.proxy.endpoint();
+      const proxy = services.proxy.endpoint();
       const [site] = sites;
-      return await Promise.all([
-        ...checkShared(sites),
-        ...(env.CONTAINERS_DRIVER === 'docker' ? [checkDockerDisk(() => dockerDataRoot())] : []),
-        ...(containerSettings.ownNetwork ? [checkDockerBridge(() => dockerBridgeGateway())] : []),
-        checkProxy({ address, port }),
-        site === undefined ? skippedPart('preview') : checkPreview(site, previewPath),
+      const checks = await Promise.all([
+        hostPreflight(env, { client: services.cloudflare.client, sites, proxy }),
+        checkProxy({ address: proxy.address, port: proxy.httpPort }),
+        site === undefined ? unusedPart('preview') : checkPreview(site, previewPath),
       ]);
+      return checks.flat();
     },
   };
 }

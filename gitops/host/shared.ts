@@ -1,19 +1,14 @@
 import type { Identity } from '../../base/ownership.ts';
-import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import type { Applier } from '../appliers/contract.ts';
 import { type EdgeStore, edgeStore } from '../appliers/edge/store.ts';
 import type { ApplierFactory } from '../appliers/registration.ts';
 import { type CloudflareClient, cloudflareClient } from '../clients/cloudflare.ts';
 import { dnsLookup } from '../clients/dns-lookup.ts';
 import type { Env } from '../env.ts';
-import { checkEdgeNames } from '../host-report/edge-names.ts';
-import { checkEdgePart, type EdgePathDeps, siteHosts } from '../host-report/edge-path.ts';
+import type { EdgePathDeps } from '../host-report/edge-path.ts';
 import { askEdge } from '../host-report/edge-visit.ts';
 import { nodeLookup } from '../host-report/node-lookup.ts';
-import { checkDisk, checkEdge, skippedPart } from '../host-report/part-checks.ts';
-import { checkWorkerBindings, checkWorkerLogs } from '../host-report/worker-checks.ts';
 import type { DaemonDeps } from '../http/deps.ts';
-import type { PartCheck } from '../report/report.ts';
 import type { HostOptions } from './contract.ts';
 
 /** How long a verification or a check of the parts waits for one DNS server. */
@@ -57,7 +52,7 @@ export async function createAppliers<Settings, Services extends object>(
   return appliers;
 }
 
-function edgePathDeps(env: Env, client: CloudflareClient): EdgePathDeps {
+export function edgePathDeps(env: Env, client: CloudflareClient): EdgePathDeps {
   return { client, zoneId: env.CLOUDFLARE_ZONE_ID, script: env.EDGE_SCRIPT_NAME };
 }
 
@@ -79,25 +74,4 @@ export function edgeAnswers(env: Env): NonNullable<DaemonDeps['askEdge']> {
   const { EDGE_PUBLIC_URL: edgePublicUrl, HOP_SECRET: hopSecret } = env;
   const lookup = nodeLookup(dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS));
   return (manifest) => askEdge(manifest, { edgePublicUrl, hopSecret, lookup });
-}
-
-/** Checks the parts that every kind of host has. */
-export function sharedPartChecks(env: Env, client: CloudflareClient) {
-  const resolver = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
-  const lookup = nodeLookup(resolver);
-  const { CLOUDFLARE_ZONE_ID: zoneId, EDGE_PUBLIC_URL: edgePublicUrl, HOP_SECRET: hopSecret } = env;
-  const worker = { client, script: env.EDGE_SCRIPT_NAME };
-  return (sites: readonly LoadedManifest[]): Promise<PartCheck>[] => {
-    const hosts = sites.map(({ hostnames }) => hostnames.edge);
-    const [site] = sites;
-    const url = site && new URL(edgePublicUrl.replace('{host}', site.hostnames.edge));
-    return [
-      checkDisk(env.STATE_DIR),
-      url === undefined ? Promise.resolve(skippedPart('edge')) : checkEdge(url, { lookup, hopSecret }),
-      checkEdgeNames({ client, zoneId, edgePublicUrl, lookup: resolver }, hosts),
-      checkEdgePart(edgePathDeps(env, client), sites.map(siteHosts)),
-      checkWorkerLogs(worker),
-      checkWorkerBindings(worker),
-    ];
-  };
 }

@@ -2,8 +2,9 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
 import { withinTime } from '../../base/time-limit.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
-import { checkPart, PART_TIMEOUT_MS } from '../host-report/check-part.ts';
+import { checkPart, PART_TIMEOUT_MS } from '../report/check-part.ts';
 import type { healthSchema, PartCheck } from '../report/report.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
 import type { DaemonDeps } from './deps.ts';
 import { checkQuotas, shownQuotas } from './quotas.ts';
 
@@ -15,7 +16,7 @@ export function healthRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   const { repo, reader, loop, checkParts } = deps;
   const checkRepo = () =>
     checkPart('sites_repo', {
-      fix: 'Check SITES_REPO, and that git can reach it.',
+      fix: RUNBOOKS.sites_repo.fixes.unread,
       async ask() {
         const head = await repo.head();
         return head === null ? 'it has no commit yet' : `the newest commit is ${head.slice(0, 8)}`;
@@ -62,12 +63,13 @@ export function checkReconciler({
   readonly ready: boolean;
 }): PartCheck {
   const name = 'reconciler';
+  const { fixes } = RUNBOOKS[name];
   if (passRunsMs > MAX_PASS_MS) {
     return {
       name,
       status: 'failed',
       detail: `a pass has been running for ${Math.round(passRunsMs / 1000)} s, so the conditions of the sites are old`,
-      fix: 'Run tagyard plan: it names the target that does not answer.',
+      fix: fixes.hangs,
     };
   }
   if (lastError !== null) {
@@ -76,7 +78,7 @@ export function checkReconciler({
       name,
       status: 'failed',
       detail,
-      fix: 'Fix what the message names. The pass is repeated automatically.',
+      fix: fixes.unplanned,
     };
   }
   if (!ready) {
@@ -85,7 +87,7 @@ export function checkReconciler({
       name,
       status: 'failed',
       detail,
-      fix: 'Wait for the first full pass, then check the other parts.',
+      fix: fixes.first,
     };
   }
   return { name, status: 'passed', detail: 'passes observe and plan', fix: null };

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { recipientsOf } from '../../sites/manifest/secrets.ts';
 import { SitesRepoError } from '../../sites/repo/errors.ts';
 import type { SourceProblem } from '../loop/source.ts';
 import { hostState } from '../report/host-state.ts';
@@ -46,9 +47,11 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       const { ready, revision, sourceProblem, ageMs } = loop;
       const status = ready ? 'ready' : sourceProblem === null ? 'not_ready' : 'source_unavailable';
       const seconds = ageMs === null ? null : Math.round(ageMs / 1000);
-      return reply
-        .status(ready ? 200 : 503)
-        .send({ status, revision, passSeconds: seconds, source: shownSource(sourceProblem) });
+      return reply.status(ready ? 200 : 503).send({
+        ...{ status, revision, passSeconds: seconds, source: shownSource(sourceProblem) },
+        // Management compares its own settings with these.
+        ...{ host: deps.host, recipients: await recipientsOf(deps.ageIdentity) },
+      });
     });
 
     app.get('/metrics', async (_request, reply) =>

@@ -90,6 +90,11 @@ export async function decryptSecret(keyFile: string, armored: string): Promise<S
   return new Secret(await decrypter.decrypt(armor.decode(armored), 'text'));
 }
 
+/** The recipients of an age key file's identities. */
+export async function recipientsOf(keyFile: string): Promise<string[]> {
+  return await Promise.all(identitiesIn(keyFile).map((identity) => identityToRecipient(identity)));
+}
+
 /**
  * Tests each identity of a key file: encrypts to it and decrypts the result. Throws an `Error` without keys on failure.
  */

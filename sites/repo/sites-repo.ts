@@ -62,7 +62,7 @@ export class SitesRepo {
     this.#onNotice = options.onNotice ?? (() => undefined);
     const branch = options.branch ?? 'main';
     const { url, env: credentials } = withoutCredentials(remote ?? '');
-    const run = gitOf(path, this.#onNotice, { ...settingsOf(options.gitConfig), ...credentials });
+    const run = gitOf(path, this.#onNotice, { ...gitSettings(options.gitConfig), ...credentials });
     const open = async () => {
       this.#onNotice(`${path}, the mirror of the sites repository, was gone; it is made again`);
       await openMirror(path, run, url, branch);
@@ -265,7 +265,7 @@ export class SitesRepo {
   }
 }
 
-function settingsOf(gitConfig: string | undefined): Readonly<Record<string, string>> {
+export function gitSettings(gitConfig: string | undefined): Readonly<Record<string, string>> {
   return gitConfig === undefined ? {} : { GIT_CONFIG_GLOBAL: gitConfig };
 }
 
@@ -287,7 +287,7 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
     );
   }
   const mirror = join(cacheDir, 'sites.git');
-  const git = gitOf(mirror, options.onNotice ?? (() => undefined), settingsOf(gitConfig));
+  const git = gitOf(mirror, options.onNotice ?? (() => undefined), gitSettings(gitConfig));
   await openMirror(mirror, git, withoutCredentials(url).url, branch);
   return new SitesRepo(mirror, url, options);
 }

@@ -73,7 +73,7 @@ export const FLOORS: Readonly<Record<'sites' | 'gitops' | 'management' | 'edge',
         'management/rollouts/**',
       ],
     },
-    { number: 7, rooms: ['management/app.ts'] },
+    { number: 7, rooms: ['management/app.ts', 'management/preflight.ts'] },
     { number: 8, rooms: ['management/api-document.ts'] },
     {
       number: 9,

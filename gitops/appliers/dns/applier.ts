@@ -42,7 +42,7 @@ interface DnsApplierOptions extends DnsDestinations {
 }
 
 /** Records that a site needs: for edge, origin and preview, or only for edge if a wildcard covers the others. */
-const RECORDS_PER_SITE = { site: 3, wildcard: 1 } as const;
+export const RECORDS_PER_SITE = { site: 3, wildcard: 1 } as const;
 
 /** DNS records of the sites in one zone. */
 export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsRef> {

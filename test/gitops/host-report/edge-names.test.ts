@@ -71,7 +71,7 @@ test('names deeper than one label without a certificate fail, with what to do (d
     status: 'failed',
     detail:
       'no certificate covers other.eu.example.net: the universal certificate of example.net covers one label under it',
-    fix: expect.stringContaining('directly under example.net'),
+    fix: expect.stringContaining('directly under the zone'),
   });
 });
 

@@ -237,7 +237,9 @@ const SENDERS: Readonly<Record<string, string>> = {
   'gitops/host-report/gateway-check.ts': 'to origins, which are no names of the edge',
   'gitops/host-report/preview-path.ts': 'to preview servers',
   'gitops/host-report/served-certificate.ts': 'a TLS handshake without a request',
+  'gitops/report/common-checks.ts': 'to services whose clock is compared',
   'management/clients/provisioner-client.ts': 'to the provisioner',
+  'management/preflight.ts': 'to the provisioner, the verification worker and the login keys',
   'management/clients/webhook-client.ts': 'to receivers of webhooks',
   'management/http/jwks.ts': 'to the identity provider',
   'management/raw-objects/s3.ts': 'to the bucket of the raw logs',
@@ -272,6 +274,6 @@ test('the check of Docker’s bridge names its address, and fails if Docker does
   };
   expect(await checkDockerBridge(away)).toMatchObject({
     status: 'failed',
-    fix: 'Check that Docker answers.',
+    fix: expect.stringContaining('start Docker'),
   });
 });

@@ -1,0 +1,103 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { parseEnv } from 'node:util';
+import { siblingUrl } from '../../base/runtime/sibling.ts';
+import { summaryOfChecks } from '../report/log-findings.ts';
+import type { PartCheck } from '../report/report.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
+import type { CliContext } from './instance/provisioner-client.ts';
+import { hostChecks } from './live.ts';
+import { renderCheck } from './output/checks.ts';
+import { CliError } from './output/cli-error.ts';
+import { type OutputOptions, print } from './output/print.ts';
+
+export interface CheckOptions extends OutputOptions {
+  /** Files of settings, each of one part of the installation. */
+  readonly envFile: readonly string[];
+}
+
+/** Only these parts have the setting, so that a part is known by it. */
+const PARTS = [
+  { setting: 'AGE_IDENTITY_FILE', ask: checkHost },
+  { setting: 'AUTH_JWKS_URL', ask: checkManagement },
+] as const;
+
+/**
+ * `tagyard check`: checks the settings of the parts that they configure, whether or not these run. Exit code 1 if there
+ * is something to fix.
+ */
+export async function checkInstallation(
+  { env }: CliContext,
+  { envFile, ...options }: CheckOptions,
+): Promise<void> {
+  const sources =
+    envFile.length === 0 ? [env] : await Promise.all(envFile.map((file) => withFile(file, env)));
+  const asked = sources.flatMap((source) =>
+    PARTS.flatMap(({ setting, ask }) => (source[setting] ? [ask(source)] : [])),
+  );
+  if (asked.length === 0) {
+    throw new CliError(
+      `there are no settings to check: ${PARTS.map(({ setting }) => setting).join(' and ')} are unset. Run it where .env is, or name a file by --env-file; for an instance of npm start, run tagyard doctor --host`,
+    );
+  }
+  report((await Promise.all(asked)).flat(), options);
+}
+
+/** `tagyard doctor --host`: the same of the running daemons, and of the workers. */
+export async function doctorHost(context: CliContext, options: OutputOptions): Promise<void> {
+  report(await hostChecks(context), options);
+}
+
+function report(checks: readonly PartCheck[], options: OutputOptions): void {
+  print(options, { checks }, () => `${checks.map(renderCheck).join('')}${summaryOfChecks(checks)}\n`);
+  if (checks.some(({ status }) => status === 'failed')) process.exitCode = 1;
+}
+
+async function withFile(file: string, env: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
+  const text = await readFile(file, 'utf8').catch((cause: Error) => {
+    throw new CliError(`${file} can't be read: ${cause.message}`, { cause });
+  });
+  return { ...env, ...parseEnv(text) };
+}
+
+async function checkHost(source: NodeJS.ProcessEnv): Promise<PartCheck[]> {
+  const [{ readEnv }, { checkSettings }] = await Promise.all([
+    import('../env.ts'),
+    import('../host/preflight.ts'),
+  ]);
+  let env: ReturnType<typeof readEnv>;
+  try {
+    env = readEnv(source);
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error);
+    return [{ name: 'settings', status: 'failed', detail, fix: RUNBOOKS.settings.fixes.wrong }];
+  }
+  return await checkSettings(env, source.AGE_RECIPIENT || undefined);
+}
+
+/** Management's own code checks its settings, in a process of its own: this program loads none of it. */
+async function checkManagement(source: NodeJS.ProcessEnv): Promise<PartCheck[]> {
+  const script = fileURLToPath(siblingUrl('../../management/main', import.meta.url));
+  const child = fork(script, ['check'], {
+    env: source,
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    execArgv: ['--disable-warning=ExperimentalWarning'],
+  });
+  let checks: PartCheck[] | null = null;
+  child.on('message', (message: { checks: PartCheck[] }) => {
+    checks = message.checks;
+  });
+  await once(child, 'exit');
+  return (
+    checks ?? [
+      {
+        name: 'settings',
+        status: 'failed',
+        detail: 'management’s check ended without an answer',
+        fix: RUNBOOKS.settings.fixes.wrong,
+      },
+    ]
+  );
+}

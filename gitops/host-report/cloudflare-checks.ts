@@ -1,0 +1,134 @@
+import { KV_NAMESPACES } from '../../plugins/document.ts';
+import { namespaceTitle } from '../appliers/edge/store.ts';
+import type { CloudflareClient } from '../clients/cloudflare.ts';
+import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
+import { checkPart, PartFault } from '../report/check-part.ts';
+import type { PartCheck } from '../report/report.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
+
+interface Account {
+  readonly client: CloudflareClient;
+  readonly zoneId: string;
+  readonly script: string;
+}
+
+/** Codes of an id that Cloudflare doesn't know, or that is not for this token. */
+const UNKNOWN_ZONE: readonly number[] = [7003, 9109, 1001];
+/** No object of Cloudflare has this id, so its deletion changes nothing. */
+const NO_OBJECT = '0'.repeat(32);
+const NO_KEY = 'tagyard-check';
+
+/** Checks the token, the zone and the domain against each other. Never throws. */
+export async function checkZone({ client, zoneId }: Account, edgeDomain: string): Promise<PartCheck> {
+  const { fixes } = RUNBOOKS.cloudflare_zone;
+  return await checkPart('cloudflare_zone', {
+    fix: fixes.silent,
+    async ask(signal) {
+      const { name, status } = await client.zone(zoneId, signal);
+      if (edgeDomain !== name && !edgeDomain.endsWith(`.${name}`)) {
+        throw new PartFault(
+          `EDGE_DOMAIN: ${edgeDomain} is not in ${name}, the zone of CLOUDFLARE_ZONE_ID`,
+          fixes.other,
+        );
+      }
+      if (status !== undefined && status !== 'active') {
+        throw new PartFault(
+          `EDGE_DOMAIN: Cloudflare has not activated the zone ${name}: it is ${status}`,
+          fixes.inactive,
+        );
+      }
+      return `Cloudflare serves the zone ${name}`;
+    },
+    explain(error) {
+      const message = error instanceof Error ? error.message : String(error);
+      if (!(error instanceof CloudflareRefusal)) {
+        return { status: 'failed', detail: `CLOUDFLARE_API_URL: ${message}`, fix: fixes.silent };
+      }
+      if (error.codes.some((code) => UNKNOWN_ZONE.includes(code))) {
+        const detail = `CLOUDFLARE_ZONE_ID: ${zoneId} is no zone that the token may read: ${message}`;
+        return { status: 'failed', detail, fix: fixes.unknown };
+      }
+      return { status: 'failed', detail: `CLOUDFLARE_API_TOKEN is refused: ${message}`, fix: fixes.token };
+    },
+  });
+}
+
+/**
+ * Checks each permission by the deletion of what doesn't exist: Cloudflare looks at the token first. `writesDns`: sites'
+ * records are at Cloudflare. Never throws.
+ */
+export async function checkToken(
+  { client, zoneId, script }: Account,
+  { writesDns }: { readonly writesDns: boolean },
+): Promise<PartCheck> {
+  const { fixes } = RUNBOOKS.cloudflare_token;
+  return await checkPart('cloudflare_token', {
+    fix: fixes.lacks,
+    async ask(signal) {
+      const absent = { deletes: [{ id: NO_OBJECT }], puts: [], posts: [] };
+      const edits: readonly (readonly [string, () => Promise<unknown>])[] = [
+        ['Zone, Zone: Read', () => client.zone(zoneId, signal)],
+        ['Zone, Workers Routes: Edit', () => client.deleteRoute(zoneId, NO_OBJECT, signal)],
+        [
+          'Account, Workers KV Storage: Edit',
+          async () => {
+            const all = await client.namespaces(signal);
+            const own = all.find(({ title }) => title === namespaceTitle(script, KV_NAMESPACES[0]));
+            if (own !== undefined) await client.deleteKv(own.id, [NO_KEY], signal);
+          },
+        ],
+        ['Account, Workers Scripts: Read', () => client.scriptBindings(script, signal)],
+      ];
+      const dns = ['Zone, DNS: Edit', () => client.batchDnsRecords(zoneId, absent, signal)] as const;
+      const asked = await Promise.all(
+        (writesDns ? [...edits, dns] : edits).map(async ([permission, ask]) => ({
+          permission,
+          has: await isAllowed(ask),
+        })),
+      );
+      const lacking = asked.flatMap(({ permission, has }) => (has ? [] : [permission]));
+      if (lacking.length === 0) return `it has ${asked.map(({ permission }) => permission).join('; ')}`;
+      throw new PartFault(`CLOUDFLARE_API_TOKEN lacks ${lacking.join('; ')}`, fixes.lacks);
+    },
+    explain: unanswered,
+  });
+}
+
+/** What is absent was looked for, so the token has the permission. Other refusals say nothing of it. */
+async function isAllowed(ask: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await ask();
+    return true;
+  } catch (error) {
+    const meaning = error instanceof CloudflareRefusal ? error.meaning : null;
+    if (meaning === 'absent') return true;
+    if (meaning === 'unauthorized') return false;
+    throw error;
+  }
+}
+
+/** Checks that the worker's stores exist. Never throws. */
+export async function checkEdgeKv({ client, script }: Account): Promise<PartCheck> {
+  const { fixes } = RUNBOOKS.edge_kv;
+  return await checkPart('edge_kv', {
+    fix: fixes.missing,
+    async ask(signal) {
+      const titles = new Set((await client.namespaces(signal)).map(({ title }) => title));
+      const missing = KV_NAMESPACES.map((name) => namespaceTitle(script, name)).filter(
+        (title) => !titles.has(title),
+      );
+      if (missing.length === 0) return `the account has the namespaces of ${script}`;
+      throw new PartFault(
+        `CLOUDFLARE_ACCOUNT_ID: the account has no KV namespace ${missing.join(', ')}`,
+        fixes.missing,
+      );
+    },
+    explain: unanswered,
+  });
+}
+
+/** Another check says what is wrong with the token, or with the way to Cloudflare. */
+function unanswered(error: unknown): Omit<PartCheck, 'name'> {
+  const detail = error instanceof Error ? error.message : String(error);
+  return { status: 'skipped', detail, fix: null };
+}

@@ -1,0 +1,229 @@
+import { sql } from 'kysely';
+import {
+  checkPart,
+  NotChecked,
+  PART_TIMEOUT_MS,
+  PartFault,
+  skippedPart,
+} from '../gitops/report/check-part.ts';
+import { checkClock, checkPorts, checkRights, textOfError } from '../gitops/report/common-checks.ts';
+import type { PartCheck } from '../gitops/report/report.ts';
+import { RUNBOOKS } from '../gitops/report/runbooks.ts';
+import { connectPostgres } from './db/connect.ts';
+import type { ConnectedDatabase } from './db/connected.ts';
+import { type Environment, readEnvironment } from './env.ts';
+
+/** The checks of management's settings, likewise made before and at each start. None throws. */
+export async function managementPreflight(env: Environment): Promise<PartCheck[]> {
+  return await Promise.all([
+    checkDatabase(env),
+    checkRights({ url: env.SITES_REPO, branch: env.SITES_BRANCH, gitConfig: env.SITES_REPO_GIT_CONFIG }),
+    checkProvisioner(env),
+    checkClock(new URL('/healthz', env.INFRA_PROVISIONER_URL).href),
+    checkVerification(env),
+    checkLoginKeys(env.AUTH_JWKS_URL),
+  ]);
+}
+
+/** `tagyard check`: the same of an environment, and whether it can be used at all. */
+export async function checkEnvironment(variables: NodeJS.ProcessEnv): Promise<PartCheck[]> {
+  let env: Environment;
+  try {
+    env = readEnvironment(variables);
+  } catch (error) {
+    return [
+      { name: 'settings', status: 'failed', detail: textOfError(error), fix: RUNBOOKS.settings.fixes.wrong },
+    ];
+  }
+  const { MANAGEMENT_ADDRESS: host, MANAGEMENT_PORT: port } = env;
+  const isOurs = port !== 0 && (await identityAt(`http://${host}:${port}/readyz`)) === 'management';
+  const [ports, rest] = await Promise.all([
+    checkPorts([{ setting: 'MANAGEMENT_PORT', host, port, isOurs }]),
+    managementPreflight(env),
+  ]);
+  return [ports, ...rest];
+}
+
+/** Which service says that it answers at a URL; `null`: none does. No secret is sent. */
+async function identityAt(url: string): Promise<string | null> {
+  const answer = await ask(url, AbortSignal.timeout(PART_TIMEOUT_MS)).catch(() => null);
+  return answer?.service ?? null;
+}
+
+interface ServiceAnswer {
+  readonly status: number;
+  readonly service: string | null;
+  readonly code: string | null;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+async function ask(url: string, signal: AbortSignal, secret?: string): Promise<ServiceAnswer> {
+  const headers = secret === undefined ? {} : { 'x-secret': secret };
+  const response = await fetch(url, { headers, redirect: 'manual', signal });
+  const json: unknown = await response.json().catch(() => null);
+  const body: ServiceAnswer['body'] = typeof json === 'object' && json !== null ? { ...json } : {};
+  const text = (value: unknown) => (typeof value === 'string' ? value : null);
+  // The provisioner's problems name no service.
+  const ofProvisioner = text(body.type)?.startsWith('urn:tagyard:problem:') ? 'provisioner' : null;
+  const service = text(body.service) ?? ofProvisioner;
+  return { status: response.status, service, code: text(body.code), body };
+}
+
+/**
+ * Asks for the service without its secret first, so that a stranger at the URL never gets it. Throws `PartFault`. Returns
+ * the answer to the secret.
+ */
+async function introduced(
+  url: string,
+  { service, setting, secret }: { service: 'provisioner' | 'verification'; setting: string; secret: string },
+  signal: AbortSignal,
+): Promise<ServiceAnswer> {
+  const { fixes } = RUNBOOKS[service];
+  const first = await ask(url, signal);
+  if (first.service !== service) {
+    const fix = service === 'provisioner' ? RUNBOOKS.provisioner.fixes.stranger : fixes.silent;
+    throw new PartFault(
+      `${setting}: ${url} answers with status ${first.status}, but it is not ${service}`,
+      fix,
+    );
+  }
+  return first.code === 'secret_not_configured' ? first : await ask(url, signal, secret);
+}
+
+async function checkProvisioner(env: Environment): Promise<PartCheck> {
+  const { fixes } = RUNBOOKS.provisioner;
+  const { INFRA_PROVISIONER_URL: base, INFRA_SECRET: secret } = env;
+  return await checkPart('provisioner', {
+    fix: fixes.silent,
+    async ask(signal) {
+      const who = { service: 'provisioner', setting: 'INFRA_PROVISIONER_URL', secret } as const;
+      const { code, body } = await introduced(new URL('/readyz', base).href, who, signal);
+      if (code === 'secret_not_configured') {
+        throw new PartFault(
+          'INFRA_SECRET: the provisioner has none, so it refuses every request',
+          fixes.unset,
+        );
+      }
+      if (code === 'wrong_secret') throw new PartFault('INFRA_SECRET is not the provisioner’s', fixes.secret);
+      const { host, recipients } = body;
+      if (host === undefined) throw new NotChecked('the provisioner is older, and doesn’t name its host');
+      if (host !== env.HOST_NAME) {
+        throw new PartFault(
+          `HOST_NAME: the provisioner is ${String(host)}, not ${env.HOST_NAME}`,
+          fixes.host,
+        );
+      }
+      if (Array.isArray(recipients) && !recipients.includes(env.AGE_RECIPIENT)) {
+        throw new PartFault(
+          'AGE_RECIPIENT: the host has no identity that decrypts what is encrypted to it',
+          fixes.recipient,
+        );
+      }
+      return `${env.HOST_NAME} answers at ${base}`;
+    },
+    explain: (error) => ({
+      status: 'failed',
+      detail: `INFRA_PROVISIONER_URL ${base}: ${textOfError(error)}`,
+      fix: fixes.silent,
+    }),
+  });
+}
+
+async function checkVerification(env: Environment): Promise<PartCheck> {
+  const { VERIFICATION_WORKER_URL: base, VERIFICATION_SECRET: secret } = env;
+  const { fixes } = RUNBOOKS.verification;
+  if (base === undefined || secret === undefined) {
+    return skippedPart('verification', 'VERIFICATION_WORKER_URL and VERIFICATION_SECRET are unset');
+  }
+  return await checkPart('verification', {
+    fix: fixes.silent,
+    async ask(signal) {
+      const who = { service: 'verification', setting: 'VERIFICATION_WORKER_URL', secret } as const;
+      const { code } = await introduced(new URL('/verify', base).href, who, signal);
+      // It checks the secret before the method.
+      if (code === 'method_not_allowed') return `the worker answers at ${base}`;
+      throw new PartFault(`VERIFICATION_SECRET: the worker refuses it: ${code}`, fixes.secret);
+    },
+    explain: (error) => ({
+      status: 'failed',
+      detail: `VERIFICATION_WORKER_URL ${base}: ${textOfError(error)}`,
+      fix: fixes.silent,
+    }),
+  });
+}
+
+async function checkLoginKeys(url: string): Promise<PartCheck> {
+  const { fixes } = RUNBOOKS.login_keys;
+  return await checkPart('login_keys', {
+    fix: fixes.silent,
+    async ask(signal) {
+      const { status, body } = await ask(url, signal);
+      if (Array.isArray(body.keys) && body.keys.length > 0)
+        return `${body.keys.length} signing keys at ${url}`;
+      throw new Error(`it answers with status ${status} and no keys`);
+    },
+    explain: (error) => ({
+      status: 'failed',
+      detail: `AUTH_JWKS_URL ${url}: ${textOfError(error)}`,
+      fix: fixes.silent,
+    }),
+  });
+}
+
+interface Role {
+  readonly role: string;
+  /** The database and its server's start, which two URLs of one database share. */
+  readonly database: string;
+  readonly superuser: boolean;
+  /** It may create tables, or owns those that exist. */
+  readonly owns: boolean;
+}
+
+async function checkDatabase(env: Environment): Promise<PartCheck> {
+  const { fixes } = RUNBOOKS.database;
+  const { DATABASE_URL: url, PORT_POOL_DATABASE_URL: privileged } = env;
+  if (url === undefined)
+    return skippedPart('database', 'DATABASE_URL is unset: the embedded database is used');
+  return await checkPart('database', {
+    fix: fixes.silent,
+    async ask() {
+      const api = await roleAt('DATABASE_URL', url);
+      if (privileged === undefined) {
+        if (api.owns) return `${api.role} has all rights`;
+        throw new PartFault(
+          `DATABASE_URL: ${api.role} may not create the schema, and PORT_POOL_DATABASE_URL is unset`,
+          fixes.owner,
+        );
+      }
+      const owner = await roleAt('PORT_POOL_DATABASE_URL', privileged);
+      if (owner.database !== api.database) {
+        throw new PartFault('PORT_POOL_DATABASE_URL and DATABASE_URL name different databases', fixes.apart);
+      }
+      if (!owner.owns)
+        throw new PartFault(`PORT_POOL_DATABASE_URL: ${owner.role} may not create the schema`, fixes.owner);
+      if (api.superuser || api.owns) {
+        const right = api.superuser ? 'is a superuser' : 'may create tables';
+        throw new PartFault(`DATABASE_URL: ${api.role} ${right}, so it reaches the port pool`, fixes.api);
+      }
+      return `${api.role} owns nothing, and ${owner.role} the schema`;
+    },
+  });
+}
+
+async function roleAt(setting: string, url: string): Promise<Role> {
+  const db: ConnectedDatabase = connectPostgres(url, () => undefined);
+  try {
+    const { rows } = await sql<Role>`
+      select current_user as role,
+        current_database() || ' ' || pg_postmaster_start_time() as database,
+        (select rolsuper from pg_roles where rolname = current_user) as superuser,
+        has_schema_privilege('public', 'create') as owns`.execute(db);
+    const [role] = rows;
+    if (role === undefined) throw new Error('it answers nothing');
+    return role;
+  } catch (error) {
+    throw new PartFault(`${setting}: ${textOfError(error)}`, RUNBOOKS.database.fixes.silent);
+  } finally {
+    await db.destroy();
+  }
+}
