@@ -27,6 +27,8 @@ import { MOST_MEMBERS } from './tenants/tenant-file.ts';
 const STOP_MS = 10_000;
 /** The pauses between attempts to reach the database at the start. */
 const DATABASE_RETRIES = { firstMs: 500, longestMs: 10_000 };
+/** The settings are checked this long after the start: a provisioner that was started with it answers by then. */
+const CHECK_AFTER_MS = 10_000;
 /** The most event streams, and the most exports of requests, that one subject may have open in one process. */
 const STREAMS_PER_SUBJECT = 100;
 
@@ -196,12 +198,15 @@ async function main(): Promise<void> {
   const at = { host: env.MANAGEMENT_ADDRESS, port: env.MANAGEMENT_PORT };
   const url = await listenAt(app, at, 'MANAGEMENT_PORT');
   const following = follow(stopping.signal);
-  // Not awaited: the API answers meanwhile. It never rejects.
-  void managementPreflight(env).then((checks) => logFindings(checks, app.log));
+  const checking = setTimeout(() => {
+    // It never rejects.
+    void managementPreflight(env).then((checks) => logFindings(checks, app.log));
+  }, CHECK_AFTER_MS).unref();
 
   stop = async () => {
     if (stopping.signal.aborted) return;
     stopping.abort();
+    clearTimeout(checking);
     setTimeout(() => process.exit(1), STOP_MS).unref();
     await app.close();
     await following;

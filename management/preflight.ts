@@ -3,10 +3,10 @@ import {
   checkPart,
   NotChecked,
   PART_TIMEOUT_MS,
-  PartFault,
   skippedPart,
+  textOfError,
 } from '../gitops/report/check-part.ts';
-import { checkClock, checkPorts, checkRights, textOfError } from '../gitops/report/common-checks.ts';
+import { checkClock, checkPorts, checkRights } from '../gitops/report/common-checks.ts';
 import type { PartCheck } from '../gitops/report/report.ts';
 import { RUNBOOKS } from '../gitops/report/runbooks.ts';
 import { connectPostgres } from './db/connect.ts';
@@ -21,7 +21,6 @@ export async function managementPreflight(env: Environment): Promise<PartCheck[]
     checkProvisioner(env),
     checkClock(new URL('/healthz', env.INFRA_PROVISIONER_URL).href),
     checkVerification(env),
-    checkLoginKeys(env.AUTH_JWKS_URL),
   ]);
 }
 
@@ -70,103 +69,69 @@ async function ask(url: string, signal: AbortSignal, secret?: string): Promise<S
 }
 
 /**
- * Asks for the service without its secret first, so that a stranger at the URL never gets it. Throws `PartFault`. Returns
- * the answer to the secret.
+ * Asks without the secret first, so that a stranger at the URL never gets it: the answer of another service is returned as
+ * it is.
  */
 async function introduced(
-  url: string,
-  { service, setting, secret }: { service: 'provisioner' | 'verification'; setting: string; secret: string },
+  url: URL,
+  { service, secret }: { readonly service: 'provisioner' | 'verification'; readonly secret: string },
   signal: AbortSignal,
 ): Promise<ServiceAnswer> {
-  const { fixes } = RUNBOOKS[service];
-  const first = await ask(url, signal);
-  if (first.service !== service) {
-    const fix = service === 'provisioner' ? RUNBOOKS.provisioner.fixes.stranger : fixes.silent;
-    throw new PartFault(
-      `${setting}: ${url} answers with status ${first.status}, but it is not ${service}`,
-      fix,
-    );
-  }
-  return first.code === 'secret_not_configured' ? first : await ask(url, signal, secret);
+  const first = await ask(url.href, signal);
+  const mayGetIt = first.service === service && first.code !== 'secret_not_configured';
+  return mayGetIt ? await ask(url.href, signal, secret) : first;
 }
 
 async function checkProvisioner(env: Environment): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.provisioner;
   const { INFRA_PROVISIONER_URL: base, INFRA_SECRET: secret } = env;
   return await checkPart('provisioner', {
-    fix: fixes.silent,
-    async ask(signal) {
-      const who = { service: 'provisioner', setting: 'INFRA_PROVISIONER_URL', secret } as const;
-      const { code, body } = await introduced(new URL('/readyz', base).href, who, signal);
-      if (code === 'secret_not_configured') {
-        throw new PartFault(
-          'INFRA_SECRET: the provisioner has none, so it refuses every request',
-          fixes.unset,
+    fix: 'silent',
+    subject: `INFRA_PROVISIONER_URL ${base}`,
+    async ask(signal, fault) {
+      const answer = await introduced(new URL('/readyz', base), { service: 'provisioner', secret }, signal);
+      const { service, status, code, body } = answer;
+      if (service !== 'provisioner') {
+        throw fault(
+          `INFRA_PROVISIONER_URL: another server than the provisioner answers, with status ${status}`,
+          'stranger',
         );
       }
-      if (code === 'wrong_secret') throw new PartFault('INFRA_SECRET is not the provisioner’s', fixes.secret);
+      if (code === 'secret_not_configured') {
+        throw fault('INFRA_SECRET: the provisioner has none, so it refuses every request', 'unset');
+      }
+      if (code === 'wrong_secret') throw fault('INFRA_SECRET is not the provisioner’s', 'secret');
       const { host, recipients } = body;
       if (host === undefined) throw new NotChecked('the provisioner is older, and doesn’t name its host');
       if (host !== env.HOST_NAME) {
-        throw new PartFault(
-          `HOST_NAME: the provisioner is ${String(host)}, not ${env.HOST_NAME}`,
-          fixes.host,
-        );
+        throw fault(`HOST_NAME: the provisioner is ${String(host)}, not ${env.HOST_NAME}`, 'host');
       }
       if (Array.isArray(recipients) && !recipients.includes(env.AGE_RECIPIENT)) {
-        throw new PartFault(
+        throw fault(
           'AGE_RECIPIENT: the host has no identity that decrypts what is encrypted to it',
-          fixes.recipient,
+          'recipient',
         );
       }
       return `${env.HOST_NAME} answers at ${base}`;
     },
-    explain: (error) => ({
-      status: 'failed',
-      detail: `INFRA_PROVISIONER_URL ${base}: ${textOfError(error)}`,
-      fix: fixes.silent,
-    }),
   });
 }
 
 async function checkVerification(env: Environment): Promise<PartCheck> {
   const { VERIFICATION_WORKER_URL: base, VERIFICATION_SECRET: secret } = env;
-  const { fixes } = RUNBOOKS.verification;
   if (base === undefined || secret === undefined) {
     return skippedPart('verification', 'VERIFICATION_WORKER_URL and VERIFICATION_SECRET are unset');
   }
   return await checkPart('verification', {
-    fix: fixes.silent,
-    async ask(signal) {
-      const who = { service: 'verification', setting: 'VERIFICATION_WORKER_URL', secret } as const;
-      const { code } = await introduced(new URL('/verify', base).href, who, signal);
+    fix: 'silent',
+    subject: `VERIFICATION_WORKER_URL ${base}`,
+    async ask(signal, fault) {
+      const answer = await introduced(new URL('/verify', base), { service: 'verification', secret }, signal);
+      const { service, status, code } = answer;
+      if (service !== 'verification') throw new Error(`another server answers, with status ${status}`);
       // It checks the secret before the method.
       if (code === 'method_not_allowed') return `the worker answers at ${base}`;
-      throw new PartFault(`VERIFICATION_SECRET: the worker refuses it: ${code}`, fixes.secret);
+      throw fault(`VERIFICATION_SECRET: the worker refuses it: ${code}`, 'secret');
     },
-    explain: (error) => ({
-      status: 'failed',
-      detail: `VERIFICATION_WORKER_URL ${base}: ${textOfError(error)}`,
-      fix: fixes.silent,
-    }),
-  });
-}
-
-async function checkLoginKeys(url: string): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.login_keys;
-  return await checkPart('login_keys', {
-    fix: fixes.silent,
-    async ask(signal) {
-      const { status, body } = await ask(url, signal);
-      if (Array.isArray(body.keys) && body.keys.length > 0)
-        return `${body.keys.length} signing keys at ${url}`;
-      throw new Error(`it answers with status ${status} and no keys`);
-    },
-    explain: (error) => ({
-      status: 'failed',
-      detail: `AUTH_JWKS_URL ${url}: ${textOfError(error)}`,
-      fix: fixes.silent,
-    }),
   });
 }
 
@@ -180,30 +145,29 @@ interface Role {
 }
 
 async function checkDatabase(env: Environment): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.database;
   const { DATABASE_URL: url, PORT_POOL_DATABASE_URL: privileged } = env;
   if (url === undefined)
     return skippedPart('database', 'DATABASE_URL is unset: the embedded database is used');
   return await checkPart('database', {
-    fix: fixes.silent,
-    async ask() {
+    fix: 'silent',
+    async ask(_signal, fault) {
       const api = await roleAt('DATABASE_URL', url);
       if (privileged === undefined) {
         if (api.owns) return `${api.role} has all rights`;
-        throw new PartFault(
+        throw fault(
           `DATABASE_URL: ${api.role} may not create the schema, and PORT_POOL_DATABASE_URL is unset`,
-          fixes.owner,
+          'owner',
         );
       }
       const owner = await roleAt('PORT_POOL_DATABASE_URL', privileged);
       if (owner.database !== api.database) {
-        throw new PartFault('PORT_POOL_DATABASE_URL and DATABASE_URL name different databases', fixes.apart);
+        throw fault('PORT_POOL_DATABASE_URL and DATABASE_URL name different databases', 'apart');
       }
       if (!owner.owns)
-        throw new PartFault(`PORT_POOL_DATABASE_URL: ${owner.role} may not create the schema`, fixes.owner);
+        throw fault(`PORT_POOL_DATABASE_URL: ${owner.role} may not create the schema`, 'owner');
       if (api.superuser || api.owns) {
         const right = api.superuser ? 'is a superuser' : 'may create tables';
-        throw new PartFault(`DATABASE_URL: ${api.role} ${right}, so it reaches the port pool`, fixes.api);
+        throw fault(`DATABASE_URL: ${api.role} ${right}, so it reaches the port pool`, 'api');
       }
       return `${api.role} owns nothing, and ${owner.role} the schema`;
     },
@@ -222,7 +186,7 @@ async function roleAt(setting: string, url: string): Promise<Role> {
     if (role === undefined) throw new Error('it answers nothing');
     return role;
   } catch (error) {
-    throw new PartFault(`${setting}: ${textOfError(error)}`, RUNBOOKS.database.fixes.silent);
+    throw new Error(`${setting}: ${textOfError(error)}`);
   } finally {
     await db.destroy();
   }

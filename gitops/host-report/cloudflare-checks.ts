@@ -2,9 +2,8 @@ import { KV_NAMESPACES } from '../../plugins/document.ts';
 import { namespaceTitle } from '../appliers/edge/store.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
-import { checkPart, PartFault } from '../report/check-part.ts';
+import { checkPart } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { RUNBOOKS } from '../report/runbooks.ts';
 
 interface Account {
   readonly client: CloudflareClient;
@@ -20,35 +19,27 @@ const NO_KEY = 'tagyard-check';
 
 /** Checks the token, the zone and the domain against each other. Never throws. */
 export async function checkZone({ client, zoneId }: Account, edgeDomain: string): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.cloudflare_zone;
   return await checkPart('cloudflare_zone', {
-    fix: fixes.silent,
-    async ask(signal) {
-      const { name, status } = await client.zone(zoneId, signal);
+    fix: 'silent',
+    subject: 'CLOUDFLARE_API_URL',
+    async ask(signal, fault) {
+      const { name, status } = await client.zone(zoneId, signal).catch((error: unknown) => {
+        if (!(error instanceof CloudflareRefusal)) throw error;
+        if (!error.codes.some((code) => UNKNOWN_ZONE.includes(code))) {
+          throw fault(`CLOUDFLARE_API_TOKEN is refused: ${error.message}`, 'token');
+        }
+        throw fault(`CLOUDFLARE_ZONE_ID: the token may read no zone ${zoneId}: ${error.message}`, 'unknown');
+      });
       if (edgeDomain !== name && !edgeDomain.endsWith(`.${name}`)) {
-        throw new PartFault(
-          `EDGE_DOMAIN: ${edgeDomain} is not in ${name}, the zone of CLOUDFLARE_ZONE_ID`,
-          fixes.other,
-        );
+        throw fault(`EDGE_DOMAIN: ${edgeDomain} is not in ${name}, the zone of CLOUDFLARE_ZONE_ID`, 'other');
       }
       if (status !== undefined && status !== 'active') {
-        throw new PartFault(
+        throw fault(
           `EDGE_DOMAIN: Cloudflare has not activated the zone ${name}: it is ${status}`,
-          fixes.inactive,
+          'inactive',
         );
       }
       return `Cloudflare serves the zone ${name}`;
-    },
-    explain(error) {
-      const message = error instanceof Error ? error.message : String(error);
-      if (!(error instanceof CloudflareRefusal)) {
-        return { status: 'failed', detail: `CLOUDFLARE_API_URL: ${message}`, fix: fixes.silent };
-      }
-      if (error.codes.some((code) => UNKNOWN_ZONE.includes(code))) {
-        const detail = `CLOUDFLARE_ZONE_ID: ${zoneId} is no zone that the token may read: ${message}`;
-        return { status: 'failed', detail, fix: fixes.unknown };
-      }
-      return { status: 'failed', detail: `CLOUDFLARE_API_TOKEN is refused: ${message}`, fix: fixes.token };
     },
   });
 }
@@ -61,10 +52,9 @@ export async function checkToken(
   { client, zoneId, script }: Account,
   { writesDns }: { readonly writesDns: boolean },
 ): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.cloudflare_token;
   return await checkPart('cloudflare_token', {
-    fix: fixes.lacks,
-    async ask(signal) {
+    fix: 'lacks',
+    async ask(signal, fault) {
       const absent = { deletes: [{ id: NO_OBJECT }], puts: [], posts: [] };
       const edits: readonly (readonly [string, () => Promise<unknown>])[] = [
         ['Zone, Zone: Read', () => client.zone(zoneId, signal)],
@@ -88,7 +78,7 @@ export async function checkToken(
       );
       const lacking = asked.flatMap(({ permission, has }) => (has ? [] : [permission]));
       if (lacking.length === 0) return `it has ${asked.map(({ permission }) => permission).join('; ')}`;
-      throw new PartFault(`CLOUDFLARE_API_TOKEN lacks ${lacking.join('; ')}`, fixes.lacks);
+      throw fault(`CLOUDFLARE_API_TOKEN lacks ${lacking.join('; ')}`, 'lacks');
     },
     explain: unanswered,
   });
@@ -109,19 +99,15 @@ async function isAllowed(ask: () => Promise<unknown>): Promise<boolean> {
 
 /** Checks that the worker's stores exist. Never throws. */
 export async function checkEdgeKv({ client, script }: Account): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.edge_kv;
   return await checkPart('edge_kv', {
-    fix: fixes.missing,
-    async ask(signal) {
+    fix: 'missing',
+    async ask(signal, fault) {
       const titles = new Set((await client.namespaces(signal)).map(({ title }) => title));
       const missing = KV_NAMESPACES.map((name) => namespaceTitle(script, name)).filter(
         (title) => !titles.has(title),
       );
       if (missing.length === 0) return `the account has the namespaces of ${script}`;
-      throw new PartFault(
-        `CLOUDFLARE_ACCOUNT_ID: the account has no KV namespace ${missing.join(', ')}`,
-        fixes.missing,
-      );
+      throw fault(`CLOUDFLARE_ACCOUNT_ID: the account has no KV namespace ${missing.join(', ')}`, 'missing');
     },
     explain: unanswered,
   });

@@ -4,9 +4,7 @@ import { join } from 'node:path';
 import { type Rfc2136Options, rfc2136Client } from '../clients/rfc2136.ts';
 import { writeTsigKey } from '../clients/tsig-key.ts';
 import { checkPart } from '../report/check-part.ts';
-import { textOfError } from '../report/common-checks.ts';
 import type { PartCheck } from '../report/report.ts';
-import { RUNBOOKS } from '../report/runbooks.ts';
 
 /** Seconds. */
 const SILENCE = 2;
@@ -16,9 +14,9 @@ export async function checkDnsServer(
   { server, zone }: Pick<Rfc2136Options, 'server' | 'zone'>,
   key: Parameters<typeof writeTsigKey>[1],
 ): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.dns_server;
   return await checkPart('dns_server', {
-    fix: fixes.refused,
+    fix: 'refused',
+    subject: `DNS_SERVER ${server.host}:${server.port}`,
     async ask(signal) {
       const folder = await mkdtemp(join(tmpdir(), 'tagyard-tsig-'));
       try {
@@ -31,10 +29,5 @@ export async function checkDnsServer(
         await rm(folder, { recursive: true, force: true });
       }
     },
-    explain: (error) => ({
-      status: 'failed',
-      detail: `DNS_SERVER ${server.host}:${server.port}: ${textOfError(error)}`,
-      fix: fixes.refused,
-    }),
   });
 }

@@ -2,9 +2,8 @@ import type { X509Certificate } from 'node:crypto';
 import { withinTime } from '../../base/time-limit.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
-import { checkPart, NotChecked, PartFault } from '../report/check-part.ts';
+import { checkPart, NotChecked } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { RUNBOOKS } from '../report/runbooks.ts';
 import { covers, NoCertificate, servedCertificate } from './served-certificate.ts';
 
 /** Connections at most: one certificate usually covers all names under one parent. */
@@ -41,18 +40,18 @@ export async function checkEdgeNames(
     return { name, status: 'passed', detail: 'edge hostnames are served without TLS', fix: null };
   }
   return await checkPart(name, {
-    fix: RUNBOOKS.edge_names.fixes.silent,
+    fix: 'silent',
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
-    async ask(signal) {
+    async ask(signal, fault) {
       const { name: zone } = await client.zone(zoneId, signal);
       const deep = hosts.filter((host) => !isUniversal(host, zone));
       const { port: given } = new URL(edgePublicUrl.replace('{host}', 'host.invalid'));
       const { bare, unchecked, why } = await inspect(deep, { lookup, port: port ?? (Number(given) || 443) });
       if (bare.length > 0) {
         const more = bare.length > MAX_LISTED ? ` and ${bare.length - MAX_LISTED} more` : '';
-        throw new PartFault(
+        throw fault(
           `no certificate covers ${bare.slice(0, MAX_LISTED).join(', ')}${more}: the universal certificate of ${zone} covers one label under it`,
-          RUNBOOKS.edge_names.fixes.bare,
+          'bare',
         );
       }
       const reason = why === null ? '' : ` (${why})`;

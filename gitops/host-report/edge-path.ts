@@ -127,7 +127,7 @@ function remedy({ meaning, message }: CloudflareRefusal, permission: string): st
 /** The same as a part's check. Never throws. */
 export async function checkEdgePart(deps: EdgePathDeps, sites: readonly SiteHosts[]): Promise<PartCheck> {
   return await checkPart('edge_routes', {
-    fix: RUNBOOKS.edge_routes.fixes.silent,
+    fix: 'silent',
     async ask(signal) {
       const { problem, fix, unread, remarks } = await findEdgePath(deps, sites, signal);
       if (problem !== null) throw new PartFault([problem, unread ?? []].flat().join('; '), fix ?? '');

@@ -7,7 +7,6 @@ import { connect, type TLSSocket } from 'node:tls';
 import { ARRIVAL_PATH, CLAIMS, HOP_SECRET_HEADERS } from '../appliers/proxy/policy.ts';
 import { checkPart } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { RUNBOOKS } from '../report/runbooks.ts';
 
 /** An address for documentation (RFC 5737): no visitor has it. */
 const CLAIMED_ADDRESS = '192.0.2.1';
@@ -30,7 +29,7 @@ interface GatewayCheckDeps {
 export async function checkGateway(origin: string, deps: GatewayCheckDeps): Promise<PartCheck> {
   const { hopSecret, timeoutMs } = deps;
   return await checkPart('gateway', {
-    fix: RUNBOOKS.gateway.fixes.unreached,
+    fix: 'unreached',
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
       const visit = async (path: string, headers: Record<string, string>) =>

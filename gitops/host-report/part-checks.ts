@@ -5,9 +5,9 @@ import { connect, type LookupFunction } from 'node:net';
 import { join } from 'node:path';
 import { counted } from '../../base/text.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
-import { checkPart, NotChecked, PART_TIMEOUT_MS, PartFault, skippedPart } from '../report/check-part.ts';
+import { checkPart, NotChecked, PART_TIMEOUT_MS, skippedPart } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { type PartName, RUNBOOKS } from '../report/runbooks.ts';
+import type { PartName } from '../report/runbooks.ts';
 import { EDGE_PATH, isOfWorker, visitEdge } from './edge-visit.ts';
 import { checkPreviewPath, type PreviewPathDeps } from './preview-path.ts';
 
@@ -18,7 +18,7 @@ const LEAST_FREE_FILES = 10_000;
 /** Checks that the disk of a folder has room, and that the folder accepts a file. Never throws. */
 export async function checkDisk(folder: string, leastFreeBytes = LEAST_FREE_BYTES): Promise<PartCheck> {
   return await checkPart('disk', {
-    fix: RUNBOOKS.disk.fixes.full,
+    fix: 'full',
     async ask() {
       const room = await roomOf(folder, leastFreeBytes);
       const probe = join(folder, `.write-probe-${randomUUID()}`);
@@ -39,7 +39,7 @@ export async function checkDockerDisk(
   leastFreeBytes = LEAST_FREE_BYTES,
 ): Promise<PartCheck> {
   return await checkPart('docker_disk', {
-    fix: RUNBOOKS.docker_disk.fixes.full,
+    fix: 'full',
     async ask() {
       const folder = await dataRoot();
       // An engine in a virtual machine names a folder of that machine.
@@ -57,13 +57,13 @@ export async function checkDockerDisk(
  */
 export async function checkDockerBridge(gateway: () => Promise<string | null>): Promise<PartCheck> {
   return await checkPart('docker_bridge', {
-    fix: RUNBOOKS.docker_bridge.fixes.silent,
-    async ask() {
+    fix: 'silent',
+    async ask(_signal, fault) {
       const address = await gateway();
       if (address !== null) return `containers reach the proxy at ${address}`;
-      throw new PartFault(
+      throw fault(
         'Docker has no default bridge, so containers have no way to their preview server, and no new ones are started',
-        RUNBOOKS.docker_bridge.fixes.none,
+        'none',
       );
     },
   });
@@ -90,7 +90,7 @@ export async function checkProxy(
   timeoutMs?: number,
 ): Promise<PartCheck> {
   return await checkPart('proxy', {
-    fix: RUNBOOKS.proxy.fixes.silent,
+    fix: 'silent',
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
       const { promise, resolve, reject } = Promise.withResolvers<string>();
@@ -117,7 +117,7 @@ export async function checkEdge(
   }: { readonly lookup: LookupFunction; readonly hopSecret: string; readonly timeoutMs?: number },
 ): Promise<PartCheck> {
   return await checkPart('edge', {
-    fix: RUNBOOKS.edge.fixes.stranger,
+    fix: 'stranger',
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
     async ask(signal) {
       const answer = await visitEdge(url, EDGE_PATH, { ...visitor, signal });

@@ -3,14 +3,11 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { identitiesIn, recipientsOf, testIdentities } from '../../sites/manifest/secrets.ts';
-import { mayWriteFirewall } from '../appliers/network/firewall.ts';
 import { SystemNginx } from '../appliers/proxy/nginx/system.ts';
 import { acmeLibrary } from '../clients/acme-http.ts';
 import { runCommand } from '../clients/command.ts';
-import { checkPart, NotChecked, PartFault } from '../report/check-part.ts';
-import { textOfError } from '../report/common-checks.ts';
+import { checkPart, NotChecked, textOfError } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
-import { RUNBOOKS } from '../report/runbooks.ts';
 import { type CertificateEndpoint, servedCertificate } from './served-certificate.ts';
 
 /** Checks of a host's settings that need no site. None throws. */
@@ -21,35 +18,26 @@ const NGINX_MS = 8_000;
 
 /** `recipient`: AGE_RECIPIENT, where it is known here. */
 export async function checkAgeIdentity(file: string, recipient: string | undefined): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.age_identity;
   return await checkPart('age_identity', {
-    fix: fixes.unreadable,
-    async ask() {
+    fix: 'unreadable',
+    subject: `AGE_IDENTITY_FILE ${file}`,
+    async ask(_signal, fault) {
       const text = await readFile(file, 'utf8');
       await testIdentities(text);
       const count = identitiesIn(text).length;
       if (recipient !== undefined && !(await recipientsOf(text)).includes(recipient)) {
-        throw new PartFault(
-          `AGE_RECIPIENT: no identity of ${file} decrypts what is encrypted to it`,
-          fixes.other,
-        );
+        throw fault(`AGE_RECIPIENT: no identity of ${file} decrypts what is encrypted to it`, 'other');
       }
       return `${count === 1 ? 'an identity' : `${count} identities`} in ${file}`;
     },
-    explain: (error) => ({
-      status: 'failed',
-      detail: `AGE_IDENTITY_FILE ${file}: ${textOfError(error)}`,
-      fix: fixes.unreadable,
-    }),
   });
 }
 
 /** `files`: paths by their settings; a folder stands for the `.key` files in it. What isn't there has no reader. */
 export async function checkKeyFiles(files: Readonly<Record<string, string | undefined>>): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.key_files;
   return await checkPart('key_files', {
-    fix: fixes.open,
-    async ask() {
+    fix: 'open',
+    async ask(_signal, fault) {
       const found = await Promise.all(
         Object.entries(files).map(async ([setting, path]) =>
           (await keysIn(path)).map((file) => ({ setting, file })),
@@ -61,7 +49,7 @@ export async function checkKeyFiles(files: Readonly<Record<string, string | unde
         if ((mode & 0o077) !== 0)
           open.push(`${setting}: ${file} has the mode ${(mode & 0o777).toString(8).padStart(4, '0')}`);
       }
-      if (open.length > 0) throw new PartFault(open.join('; '), fixes.open);
+      if (open.length > 0) throw fault(open.join('; '), 'open');
       return found.flat().length === 1
         ? 'only its owner can read the key file'
         : 'only their owner can read the key files';
@@ -77,34 +65,22 @@ async function keysIn(path: string | undefined): Promise<string[]> {
   return (await readdir(path)).filter((name) => name.endsWith('.key')).map((name) => join(path, name));
 }
 
-export async function checkFirewall(): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.firewall;
-  return await checkPart('firewall', {
-    fix: fixes.denied,
-    async ask() {
-      if (await mayWriteFirewall()) return 'iptables can be used';
-      throw new PartFault('CONTAINER_FIREWALL: this process can’t use iptables', fixes.denied);
-    },
-  });
-}
-
 /** `prefix`: the folder of the proxy's files. */
 export async function checkNginx(
   bin: string,
   { systemConfig, prefix }: { readonly systemConfig: string | undefined; readonly prefix: string },
 ): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.nginx;
   return await checkPart('nginx', {
-    fix: fixes.missing,
+    fix: 'missing',
     timeoutMs: NGINX_MS,
-    async ask(signal) {
+    async ask(signal, fault) {
       const { stderr } = await runCommand(bin, ['-v'], { signal }).catch((error: unknown) => {
-        throw new PartFault(`NGINX_BIN: ${textOfError(error)}`, fixes.missing);
+        throw fault(`NGINX_BIN: ${textOfError(error)}`, 'missing');
       });
       const version = /nginx\/(\d+\.\d+\.\d+)/.exec(stderr)?.[1];
-      if (version === undefined) throw new PartFault(`NGINX_BIN: ${bin} is not nginx`, fixes.missing);
+      if (version === undefined) throw fault(`NGINX_BIN: ${bin} is not nginx`, 'missing');
       if (isOlder(version.split('.').map(Number), OLDEST_NGINX)) {
-        throw new PartFault(`NGINX_BIN: ${bin} is ${version}`, fixes.missing);
+        throw fault(`NGINX_BIN: ${bin} is ${version}`, 'missing');
       }
       if (systemConfig === undefined) return `nginx ${version}`;
       const dump = await runCommand(bin, ['-T', '-e', 'stderr', '-c', systemConfig], {
@@ -115,7 +91,7 @@ export async function checkNginx(
       });
       const line = SystemNginx.includeLine(prefix);
       if (!dump.stdout.includes(line.replace(/^include |;$/g, ''))) {
-        throw new PartFault(`NGINX_SYSTEM_CONFIG: ${systemConfig} lacks the line "${line}"`, fixes.include);
+        throw fault(`NGINX_SYSTEM_CONFIG: ${systemConfig} lacks the line "${line}"`, 'include');
       }
       return `nginx ${version}; ${systemConfig} includes the sites`;
     },
@@ -135,10 +111,9 @@ export async function checkHostAddress(
   address: string,
   proxy: CertificateEndpoint | null,
 ): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.host_address;
   return await checkPart('host_address', {
-    fix: fixes.foreign,
-    async ask() {
+    fix: 'foreign',
+    async ask(_signal, fault) {
       const own = Object.values(networkInterfaces()).flatMap((all) => all?.map((one) => one.address) ?? []);
       if (own.includes(address) || address.startsWith('127.'))
         return `${address} is an address of this machine`;
@@ -151,13 +126,13 @@ export async function checkHostAddress(
         );
       });
       const found = await at({ ...proxy, address }).catch((error: unknown) => {
-        throw new PartFault(
+        throw fault(
           `${fact}, and nothing answers at its port ${proxy.port}: ${textOfError(error)}`,
-          fixes.foreign,
+          'foreign',
         );
       });
       if (expected.equals(found)) return `${address} leads to this machine`;
-      throw new PartFault(`${fact}, and another server answers there for ${proxy.name}`, fixes.foreign);
+      throw fault(`${fact}, and another server answers there for ${proxy.name}`, 'foreign');
     },
   });
 }
@@ -169,10 +144,9 @@ export async function checkDnsZones(
   zones: Readonly<Record<string, string>>,
   servers: readonly string[],
 ): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.dns_zones;
   return await checkPart('dns_zones', {
-    fix: fixes.silent,
-    async ask() {
+    fix: 'silent',
+    async ask(_signal, fault) {
       const asked = Object.entries(zones).filter(([, zone]) => !/(?:^|\.)localhost$/.test(zone));
       const resolver = new Resolver({ timeout: ANSWER_MS, tries: 1 });
       if (servers.length > 0) resolver.setServers(servers);
@@ -180,14 +154,11 @@ export async function checkDnsZones(
       const unknown: string[] = [];
       for (const [setting, zone] of asked) {
         const isKnown = await hasZone(resolver, zone).catch((error: unknown) => {
-          throw new PartFault(
-            `${setting}: ${from} give no answer for ${zone}: ${textOfError(error)}`,
-            fixes.silent,
-          );
+          throw fault(`${setting}: ${from} give no answer for ${zone}: ${textOfError(error)}`, 'silent');
         });
         if (!isKnown) unknown.push(`${setting}: ${from} know no zone of ${zone}`);
       }
-      if (unknown.length > 0) throw new PartFault(unknown.join('; '), fixes.unknown);
+      if (unknown.length > 0) throw fault(unknown.join('; '), 'unknown');
       return asked.length === 0 ? 'names under localhost need no zone' : `${from} know the zones`;
     },
   });
@@ -210,9 +181,9 @@ async function hasZone(resolver: Resolver, name: string): Promise<boolean> {
 
 /** Whether the authority's directory has what a client of ACME needs (RFC 8555 7.1.1). */
 export async function checkAcme(directoryUrl: string, caFile: string | undefined): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.acme;
   return await checkPart('acme', {
-    fix: fixes.silent,
+    fix: 'silent',
+    subject: `ACME_DIRECTORY_URL ${directoryUrl}`,
     async ask(signal) {
       const ca = caFile === undefined ? {} : { ca: await readFile(caFile, 'utf8') };
       const { axios } = await acmeLibrary({ directoryUrl, ...ca });
@@ -221,10 +192,5 @@ export async function checkAcme(directoryUrl: string, caFile: string | undefined
       if (!isDirectory) throw new Error('it is no directory of an authority');
       return `${new URL(directoryUrl).host} answers`;
     },
-    explain: (error) => ({
-      status: 'failed',
-      detail: `ACME_DIRECTORY_URL ${directoryUrl}: ${textOfError(error)}`,
-      fix: fixes.silent,
-    }),
   });
 }

@@ -1,7 +1,6 @@
 import { isIP, type LookupFunction } from 'node:net';
 import type { EdgeUpstream } from '../appliers/proxy/backend.ts';
 import { checkPart, skippedPart } from '../report/check-part.ts';
-import { textOfError } from '../report/common-checks.ts';
 import type { PartCheck } from '../report/report.ts';
 import { RUNBOOKS } from '../report/runbooks.ts';
 import { EDGE_PATH, type EdgeVisit, isOfWorker, visitEdge } from './edge-visit.ts';
@@ -29,7 +28,8 @@ export async function checkUpstream({
   const url = new URL(`${scheme}://${name}:${port}`);
   const visit: { answer?: EdgeVisit } = {};
   const answers = await checkPart('edge_upstream', {
-    fix: RUNBOOKS.edge_upstream.fixes.silent,
+    fix: 'silent',
+    subject: `EDGE_UPSTREAM ${scheme}://${address}:${port}`,
     async ask(signal) {
       const found = `answers at ${address}:${port}`;
       try {
@@ -43,11 +43,6 @@ export async function checkUpstream({
       if (!isSite) return `a server ${found}`;
       throw new Error(`it answers with status ${visit.answer.status}, but it is not the worker`);
     },
-    explain: (error) => ({
-      status: 'failed',
-      detail: `EDGE_UPSTREAM ${scheme}://${address}:${port}: ${textOfError(error)}`,
-      fix: RUNBOOKS.edge_upstream.fixes.silent,
-    }),
   });
   return [answers, comparedSecret(visit.answer)];
 }

@@ -2,7 +2,7 @@ import { KV_NAMESPACES } from '../../plugins/document.ts';
 import { PROFILES } from '../appliers/edge/store.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
-import { checkPart, PartFault } from '../report/check-part.ts';
+import { checkPart, textOfError } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
 import { RUNBOOKS } from '../report/runbooks.ts';
 
@@ -23,7 +23,6 @@ type Settings = Awaited<ReturnType<CloudflareClient['scriptSettings']>>;
 /** Checks that Cloudflare logs no request of the deployed worker: such a log has queries, addresses and all headers. */
 export async function checkWorkerLogs({ client, script }: Worker): Promise<PartCheck> {
   return await checkWorker('worker_logs', script, {
-    fix: RUNBOOKS.worker_logs.fixes.on,
     passed: 'invocation logs, traces, Logpush and tail workers are off',
     faults: async (signal) => logFaults(await client.scriptSettings(script, signal)),
   });
@@ -32,7 +31,6 @@ export async function checkWorkerLogs({ client, script }: Worker): Promise<PartC
 /** Whether the deployed worker has the stores and the secret that it reads. */
 export async function checkWorkerBindings({ client, script }: Worker): Promise<PartCheck> {
   return await checkWorker('worker_bindings', script, {
-    fix: RUNBOOKS.worker_bindings.fixes.missing,
     passed: `${[...BINDINGS.keys()].join(', ')} are bound`,
     async faults(signal) {
       const bindings = await client.scriptBindings(script, signal);
@@ -62,19 +60,18 @@ interface WorkerQuestion {
   /** What is wrong; empty: the check passes. */
   faults(signal: AbortSignal): Promise<readonly string[]>;
   readonly passed: string;
-  readonly fix: string;
 }
 
 async function checkWorker(
   name: 'worker_logs' | 'worker_bindings',
   script: string,
-  { faults, passed, fix }: WorkerQuestion,
+  { faults, passed }: WorkerQuestion,
 ): Promise<PartCheck> {
   return await checkPart(name, {
-    fix,
-    async ask(signal) {
+    fix: 'wrong',
+    async ask(signal, fault) {
       const found = await faults(signal);
-      if (found.length > 0) throw new PartFault(found.join('; '), fix);
+      if (found.length > 0) throw fault(found.join('; '), 'wrong');
       return passed;
     },
     explain(error) {
@@ -84,7 +81,7 @@ async function checkWorker(
         return { status: 'skipped', detail, fix: null };
       }
       if (meaning !== 'absent') {
-        const detail = `Cloudflare’s API gave no answer about the worker: ${error instanceof Error ? error.message : String(error)}`;
+        const detail = `Cloudflare’s API gave no answer about the worker: ${textOfError(error)}`;
         return { status: 'failed', detail, fix: RUNBOOKS[name].fixes.silent };
       }
       const detail = `EDGE_SCRIPT_NAME: there is no worker “${script}”`;

@@ -15,7 +15,6 @@ import { availablePreviews } from '../kubernetes/applier/available-previews.ts';
 import { type GatewaySource, openCluster } from '../kubernetes/applier/cluster.ts';
 import { nameServerPods, readyPods } from '../kubernetes/applier/ready-pods.ts';
 import { checkPart } from '../report/check-part.ts';
-import { RUNBOOKS } from '../report/runbooks.ts';
 import type { ClusterOptions, Host } from './contract.ts';
 import { gatewayDestination } from './gateway-destination.ts';
 import { addressesOf, gatewaySource } from './gateway-source.ts';
@@ -91,7 +90,7 @@ export async function buildCluster(
         hostPreflight(env, { client: shared.cloudflare.client, sites, proxy: null }),
         delivered === null ? [] : checkFirst(sites, delivered.source),
         checkPart('cluster', {
-          fix: RUNBOOKS.cluster.fixes.silent,
+          fix: 'silent',
           async ask(signal) {
             const { gitVersion } = version.parse(await kubernetes.client.raw('/version', signal));
             return `Kubernetes ${gitVersion} answers`;

@@ -27,7 +27,6 @@ import {
   checkAcme,
   checkAgeIdentity,
   checkDnsZones,
-  checkFirewall,
   checkHostAddress,
   checkKeyFiles,
   checkNginx,
@@ -35,8 +34,8 @@ import {
 import { checkUpstream } from '../host-report/upstream-check.ts';
 import { checkWorkerBindings, checkWorkerLogs } from '../host-report/worker-checks.ts';
 import { checkQuotas } from '../http/quotas.ts';
-import { PART_TIMEOUT_MS, skippedPart } from '../report/check-part.ts';
-import { checkClock, checkPorts, checkRights, textOfError } from '../report/common-checks.ts';
+import { PART_TIMEOUT_MS, skippedPart, textOfError } from '../report/check-part.ts';
+import { checkClock, checkPorts, checkRights } from '../report/common-checks.ts';
 import { type QuotaFigures, statusOf } from '../report/quotas.ts';
 import type { PartCheck } from '../report/report.ts';
 import { edgePathDeps } from './shared.ts';
@@ -127,7 +126,6 @@ async function machineChecks(
       checkHostAddress(env.HOST_ADDRESS, served),
       isDocker ? checkDockerDisk(() => dockerDataRoot()) : [],
       isDocker ? checkDockerBridge(() => dockerBridgeGateway()) : [],
-      isDocker && env.CONTAINER_FIREWALL === 'enforce' ? checkFirewall() : [],
       env.PROXY_DRIVER === 'nginx'
         ? checkNginx(env.NGINX_BIN, {
             systemConfig: env.NGINX_SYSTEM_CONFIG,

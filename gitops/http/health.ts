@@ -16,7 +16,7 @@ export function healthRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   const { repo, reader, loop, checkParts } = deps;
   const checkRepo = () =>
     checkPart('sites_repo', {
-      fix: RUNBOOKS.sites_repo.fixes.unread,
+      fix: 'unread',
       async ask() {
         const head = await repo.head();
         return head === null ? 'it has no commit yet' : `the newest commit is ${head.slice(0, 8)}`;

@@ -50,7 +50,7 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       return reply.status(ready ? 200 : 503).send({
         ...{ status, revision, passSeconds: seconds, source: shownSource(sourceProblem) },
         // Management compares its own settings with these.
-        ...{ host: deps.host, recipients: await recipientsOf(deps.ageIdentity) },
+        ...{ service: 'provisioner', host: deps.host, recipients: await recipientsOf(deps.ageIdentity) },
       });
     });
 

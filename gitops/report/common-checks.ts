@@ -1,8 +1,7 @@
 import { listenableAt } from '../../base/held-port.ts';
 import { askRights, type RemoteRepo } from '../../sites/repo/rights.ts';
-import { checkPart, NotChecked, PartFault } from './check-part.ts';
+import { checkPart, NotChecked, textOfError } from './check-part.ts';
 import type { PartCheck } from './report.ts';
-import { RUNBOOKS } from './runbooks.ts';
 
 /** Checks that the host and management make alike. None throws. */
 
@@ -13,11 +12,10 @@ const GIT_MS = 8_000;
 
 /** Compares the clock with that of the service at a URL. A service that doesn't answer is no fault of the clock. */
 export async function checkClock(url: string, now: () => number = Date.now): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.clock;
   const { host } = new URL(url);
   return await checkPart('clock', {
-    fix: fixes.wrong,
-    async ask(signal) {
+    fix: 'wrong',
+    async ask(signal, fault) {
       const response = await fetch(url, { method: 'HEAD', redirect: 'manual', signal }).catch((error) => {
         throw new NotChecked(`${host} doesn’t answer: ${textOfError(error)}`);
       });
@@ -25,7 +23,7 @@ export async function checkClock(url: string, now: () => number = Date.now): Pro
       if (Number.isNaN(theirs)) throw new NotChecked(`${host} says no time`);
       const seconds = Math.round((now() - theirs) / 1000);
       const how = `the clock of this machine is ${Math.abs(seconds)} s ${seconds < 0 ? 'behind' : 'ahead of'} that of ${host}`;
-      if (Math.abs(seconds) > MOST_DIFFERENCE) throw new PartFault(how, fixes.wrong);
+      if (Math.abs(seconds) > MOST_DIFFERENCE) throw fault(how, 'wrong');
       return how;
     },
     explain: (error) => ({ status: 'skipped', detail: `${host}: ${textOfError(error)}`, fix: null }),
@@ -34,16 +32,15 @@ export async function checkClock(url: string, now: () => number = Date.now): Pro
 
 /** Asks the sites repository whether this process may read and push. */
 export async function checkRights(repo: RemoteRepo): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.sites_repo_rights;
   return await checkPart('sites_repo_rights', {
-    fix: fixes.refused,
+    fix: 'refused',
     timeoutMs: GIT_MS,
-    async ask() {
+    async ask(_signal, fault) {
       const branches = await askRights(repo).catch((error: unknown) => {
-        throw new PartFault(`SITES_REPO: ${textOfError(error)}`, fixes.refused);
+        throw fault(`SITES_REPO: ${textOfError(error)}`, 'refused');
       });
       if (branches.length > 0 && !branches.includes(repo.branch)) {
-        throw new PartFault(`SITES_BRANCH: the repository has no branch ${repo.branch}`, fixes.branch);
+        throw fault(`SITES_BRANCH: the repository has no branch ${repo.branch}`, 'branch');
       }
       return branches.length === 0
         ? 'the repository is empty, and may be pushed to'
@@ -64,16 +61,15 @@ export async function checkPorts(
     readonly isOurs: boolean;
   }[],
 ): Promise<PartCheck> {
-  const { fixes } = RUNBOOKS.ports;
   return await checkPart('ports', {
-    fix: fixes.taken,
-    async ask() {
+    fix: 'taken',
+    async ask(_signal, fault) {
       const asked = ports.filter(({ isOurs, port }) => !isOurs && port !== 0);
       const answers = await Promise.all(
         asked.map(async (one) => ({ ...one, problem: await listenableAt(one) })),
       );
       const taken = answers.flatMap(({ problem }) => (problem?.kind === 'taken' ? problem.message : []));
-      if (taken.length > 0) throw new PartFault(taken.join('; '), fixes.taken);
+      if (taken.length > 0) throw fault(taken.join('; '), 'taken');
       const denied = answers.flatMap(({ problem }) => (problem?.kind === 'denied' ? problem.message : []));
       if (denied.length > 0) throw new NotChecked(denied.join('; '));
       const listed = ports.map(
@@ -82,9 +78,4 @@ export async function checkPorts(
       return listed.join(', ');
     },
   });
-}
-
-export function textOfError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
 }

@@ -74,14 +74,6 @@ export const RUNBOOKS = {
       none: BRIDGE_FIX,
     },
   },
-  firewall: {
-    checks: 'The rules that isolate containers can be written.',
-    settings: ['CONTAINER_FIREWALL'],
-    fixes: {
-      denied:
-        'Install iptables and run the provisioner with CAP_NET_ADMIN (or as root), or accept that containers reach this machine and private addresses: CONTAINER_FIREWALL=off.',
-    },
-  },
   nginx: {
     checks:
       'NGINX_BIN is an nginx that can be used; the configuration of the system’s nginx includes the sites.',
@@ -166,7 +158,8 @@ export const RUNBOOKS = {
     checks: 'Cloudflare logs no request of the worker.',
     settings: ['EDGE_SCRIPT_NAME'],
     fixes: {
-      on: 'Switch these off in the dashboard, or run npx wrangler deploy with the repository’s wrangler.jsonc.',
+      wrong:
+        'Switch these off in the dashboard, or run npx wrangler deploy with the repository’s wrangler.jsonc.',
       absent: 'Run npx wrangler deploy, or set EDGE_SCRIPT_NAME to the name of the worker.',
       silent:
         'Check that this host reaches api.cloudflare.com, and that cloudflarestatus.com reports no outage; then run tagyard doctor again.',
@@ -176,7 +169,7 @@ export const RUNBOOKS = {
     checks: 'The deployed worker has the stores and the secret that it reads.',
     settings: ['EDGE_SCRIPT_NAME'],
     fixes: {
-      missing:
+      wrong:
         'Run npx wrangler deploy with the ids of wrangler.jsonc, and npx wrangler secret put HOP_SECRET.',
       absent: 'Run npx wrangler deploy, or set EDGE_SCRIPT_NAME to the name of the worker.',
       silent:
@@ -323,14 +316,6 @@ export const RUNBOOKS = {
         'Deploy the verification worker (docs/deploy-edge.md), and set VERIFICATION_WORKER_URL to its URL.',
       secret:
         'Set VERIFICATION_SECRET to the secret of that worker (npx wrangler secret put VERIFICATION_SECRET).',
-    },
-  },
-  login_keys: {
-    checks: 'AUTH_JWKS_URL answers with signing keys.',
-    settings: ['AUTH_JWKS_URL'],
-    fixes: {
-      silent:
-        'Set AUTH_JWKS_URL to the signing keys of the login provider, as its discovery document names them.',
     },
   },
 } as const satisfies Readonly<Record<string, Runbook>>;

@@ -140,7 +140,6 @@ describe('of management', () => {
       /^VERIFICATION_WORKER_URL/,
       () => ({ VERIFICATION_WORKER_URL: `http://${dead}` }),
     ],
-    ['login_keys', 'silent', /^AUTH_JWKS_URL/, () => ({ AUTH_JWKS_URL: `http://${dead}` })],
     ['sites_repo_rights', 'branch', /^SITES_BRANCH/, () => ({ SITES_BRANCH: 'none' })],
   ])('%s: %s', async (...row) => {
     await findsAndForgets(asManagement, row);
@@ -156,10 +155,12 @@ describe('of management', () => {
     const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`; // it listens on TCP
     const checks = await asManagement({ INFRA_PROVISIONER_URL: url, VERIFICATION_WORKER_URL: url });
     await new Promise((done) => stranger.close(done));
-    expect(findingOf(checkOf(checks, 'provisioner'), /status 200, but it is not provisioner/)).toBe(
+    expect(findingOf(checkOf(checks, 'provisioner'), /^INFRA_PROVISIONER_URL: another server/)).toBe(
       'stranger',
     );
-    expect(findingOf(checkOf(checks, 'verification'), /but it is not verification/)).toBe('silent');
+    expect(findingOf(checkOf(checks, 'verification'), /^VERIFICATION_WORKER_URL .*another server/)).toBe(
+      'silent',
+    );
     expect(got.length).toBeGreaterThan(1);
     expect(JSON.stringify(got)).not.toMatch(
       new RegExp(`${management.INFRA_SECRET}|${management.VERIFICATION_SECRET}`),
@@ -246,10 +247,13 @@ describe('the commands', () => {
 });
 
 describe('each start logs', () => {
-  const logOf = (name: string) => readFileSync(join(home.path, 'logs', `${name}.log`), 'utf8');
+  const summaries = (name: string) =>
+    readFileSync(join(home.path, 'logs', `${name}.log`), 'utf8').match(/\d+ checks: [^"]*/g);
 
   test.each(['provisioner', 'management'])('what the checks of the %s have found', async (name) => {
-    await eventually(() => expect(logOf(name)).toMatch(/\d+ checks: nothing to fix/));
+    await eventually(() =>
+      expect(summaries(name)).toEqual([expect.stringContaining('checks: nothing to fix')]),
+    );
   });
 
   test('a wrong INFRA_SECRET as a warning with its fix, and management serves all the same', async () => {
