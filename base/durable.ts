@@ -1,13 +1,13 @@
 import { open, rename, rmdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** A text, or its chunks in order. */
-type Text = string | Iterable<string>;
+/** A text or bytes, or a text's chunks in order. */
+type Content = string | Uint8Array | Iterable<string>;
 
 /** Replaces a file atomically and durably: temporary file, fsync, rename, fsync of the directory. */
-export async function writeDurably(path: string, text: Text, mode = 0o600): Promise<void> {
+export async function writeDurably(path: string, content: Content, mode = 0o600): Promise<void> {
   const temporary = `${path}.tmp`;
-  await writeSynced(temporary, text, mode);
+  await writeSynced(temporary, content, mode);
   await rename(temporary, path);
   await syncDirectory(dirname(path));
 }
@@ -25,10 +25,10 @@ export async function removeFolderAt(path: string): Promise<void> {
   }
 }
 
-async function writeSynced(path: string, text: Text, mode = 0o600): Promise<void> {
+async function writeSynced(path: string, content: Content, mode = 0o600): Promise<void> {
   const file = await open(path, 'w', mode);
   try {
-    await file.writeFile(text);
+    await file.writeFile(content);
     await file.sync();
   } finally {
     await file.close();

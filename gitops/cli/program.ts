@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { PRODUCTS } from '../../sites/requests/products.ts';
+import type { BackupOptions } from './backup.ts';
 import type { CheckOptions } from './check.ts';
 import type { ImageOptions } from './image.ts';
 import type { ImportOptions } from './import.ts';
@@ -8,6 +9,7 @@ import type { LogsOptions } from './logs.ts';
 import type { McpVerbOptions } from './mcp.ts';
 import { CliError } from './output/cli-error.ts';
 import { nodeProblem, RELEASE } from './output/node-version.ts';
+import type { RestoreOptions } from './restore.ts';
 import type { SnippetVerbOptions } from './snippet.ts';
 
 /**
@@ -231,6 +233,28 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .option('--allow-changes', 'also offer the tools that change something')
     .option('--as <subject>', 'act as this subject (embedded instance only; default: the demo’s owner)')
     .action(async (options: McpVerbOptions) => (await import('./mcp.ts')).mcp({ home, env }, options));
+  tagyard
+    .command('backup')
+    .description(
+      'write database, keys, settings, commits and certificates of this machine into one encrypted file',
+    )
+    .argument('<file>', 'a new file')
+    .option('--recipient <age1…>', 'the age recipient that can open it (default: BACKUP_RECIPIENT)')
+    .option(
+      '--settings <files...>',
+      'the files with the settings of this machine’s daemons (default: the embedded instance, else .env)',
+    )
+    .action(async (file: string, options: BackupOptions) =>
+      (await import('./backup.ts')).backup({ home, env }, file, options),
+    );
+  tagyard
+    .command('restore')
+    .description('put back what a backup has, onto a machine that has nothing of it yet')
+    .argument('<file>', 'a backup')
+    .requiredOption('--identity <file>', 'the key file of the recipient, in the format of age-keygen')
+    .action(async (file: string, options: RestoreOptions) =>
+      (await import('./restore.ts')).restore({ home, env }, file, options),
+    );
   tagyard
     .command('plugin')
     .description('write a new plugin with its test into the current folder, the plugin’s own repository')

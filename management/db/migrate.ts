@@ -94,7 +94,7 @@ export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Pro
 }
 
 /** The migrations of the database. Kysely's migrator would read the columns of all tables three times to find nothing to do. */
-async function appliedTo(db: Database): Promise<string[]> {
+export async function appliedTo(db: Database): Promise<string[]> {
   const table = await sql<{ exists: boolean }>`
     select to_regclass('kysely_migration') is not null as exists`.execute(db);
   if (table.rows[0]?.exists !== true) return [];

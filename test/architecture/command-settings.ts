@@ -36,6 +36,10 @@ export const commandSettings = z.object({
     .describe(
       'How many seconds `tagyard` waits for a daemon’s answer. Unset: 120 for plans and commits, 10 for everything else.',
     ),
+  BACKUP_RECIPIENT: z
+    .string()
+    .optional()
+    .describe('The age recipient (`age1…`) that `tagyard backup` encrypts to (docs/backup.md).'),
   MANAGEMENT_URL: z
     .url()
     .optional()

@@ -4,6 +4,7 @@ import { chmod, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { writeDurably } from '../../../base/durable.ts';
+import { acquireLock, LockHeldError } from '../../../base/lock.ts';
 import { CliError } from '../output/cli-error.ts';
 
 /** The instance's identity and secrets, created at its first start. Only the owner can read the file. */
@@ -60,6 +61,25 @@ export class Home {
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
       throw new CliError(`TAGYARD_HOME ${this.path} can't be used: ${reason}`, { cause });
+    }
+  }
+
+  /** Keeps other processes from the folder. Throws `CliError` if one uses it. */
+  lock(): { release(): void } {
+    try {
+      return acquireLock(this.at('lock'));
+    } catch (cause) {
+      if (cause instanceof LockHeldError) {
+        const who = cause.pid === null ? '' : ` (process ${cause.pid})`;
+        throw new CliError(
+          `an instance already runs on ${this.path}${who}; stop it first, or set TAGYARD_HOME to another folder`,
+          { cause },
+        );
+      }
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new CliError(`${this.at('lock')} can't be locked: ${reason}; delete it if no instance runs`, {
+        cause,
+      });
     }
   }
 

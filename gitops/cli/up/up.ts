@@ -1,7 +1,6 @@
 import '../../../base/runtime/disposable-stack.ts';
 import { styleText } from 'node:util';
 import { writeDurably } from '../../../base/durable.ts';
-import { acquireLock, LockHeldError } from '../../../base/lock.ts';
 import { howToInstall, missingPackages } from '../../../base/runtime/optional.ts';
 import { processImageId } from '../../../sites/local/demo/process-image.ts';
 import { serveIssuer } from '../../../sites/local/issuer/server.ts';
@@ -43,7 +42,7 @@ export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Pro
   if (missing.length > 0) throw new CliError(howToInstall(missing));
   const home = new Home(homePath);
   await home.prepare();
-  const lock = lockHome(home);
+  const lock = home.lock();
   const stack = new AsyncDisposableStack();
   stack.defer(() => lock.release());
   // If a part is stopped during its start, its own processes may still run.
@@ -61,24 +60,6 @@ export async function runInstance(homePath: string, env: NodeJS.ProcessEnv): Pro
     process.stdout.write('stopping\n');
   } finally {
     await stack.disposeAsync();
-  }
-}
-
-function lockHome(home: Home): { release(): void } {
-  try {
-    return acquireLock(home.at('lock'));
-  } catch (cause) {
-    if (cause instanceof LockHeldError) {
-      const who = cause.pid === null ? '' : ` (process ${cause.pid})`;
-      throw new CliError(
-        `an instance already runs on ${home.path}${who}; stop it first, or set TAGYARD_HOME to another folder`,
-        { cause },
-      );
-    }
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new CliError(`${home.at('lock')} can't be locked: ${reason}; delete it if no instance runs`, {
-      cause,
-    });
   }
 }
 

@@ -1,0 +1,116 @@
+import { existsSync } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { relative, resolve } from 'node:path';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { writeDurably } from '../../base/durable.ts';
+import { connectEmbedded, connectPostgres } from '../../management/db/connect.ts';
+import { type DatabaseVersion, readTables } from '../../management/db/copy.ts';
+import { identitiesIn, testRecipient } from '../../sites/manifest/secrets.ts';
+import { bundleOf, tipOf } from '../../sites/repo/bundle.ts';
+import { ABOUT, type About, BUNDLE, FILES, TABLES } from './backup/about.ts';
+import { writeArchive } from './backup/archive.ts';
+import { embeddedMachine, hostMachine, type MachineParts } from './backup/machine.ts';
+import { Home } from './instance/home.ts';
+import type { CliContext } from './instance/provisioner-client.ts';
+import { CliError } from './output/cli-error.ts';
+import { RELEASE } from './output/node-version.ts';
+
+export interface BackupOptions {
+  readonly recipient?: string;
+  /** Files with the settings of this machine's daemons. */
+  readonly settings?: readonly string[];
+}
+
+/** Writes all that this machine would need again into one encrypted file. */
+export async function backup(
+  { home: path, env }: CliContext,
+  file: string,
+  options: BackupOptions,
+): Promise<void> {
+  const home = new Home(path);
+  const isEmbedded = options.settings === undefined && existsSync(home.at('instance.json'));
+  const recipient = await recipientOf(options.recipient ?? env.BACKUP_RECIPIENT, isEmbedded ? path : null);
+  const settings = isEmbedded ? [] : (options.settings ?? ['.env']).map((name) => resolve(name));
+  // The embedded database has one user at a time.
+  const lock = isEmbedded ? home.lock() : null;
+  try {
+    const machine = isEmbedded ? await embeddedMachine(path) : await hostMachine(settings);
+    const root = isEmbedded ? path : '/';
+    await writeArchive(resolve(file), recipient, async (put) => {
+      // Before the commits: what the database knows of must be among them.
+      const database = await putDatabase(machine.database, put);
+      const revision = await tipOf(machine.repo, machine.branch);
+      const bundle = await bundleOf(machine.repo);
+      if (bundle !== null) await put(BUNDLE, bundle);
+      for (const one of machine.files) {
+        const { mode } = await stat(one);
+        await put(`${FILES}${relative(root, one)}`, await readFile(one), mode & 0o777);
+      }
+      const made: About = {
+        version: 1,
+        release: RELEASE,
+        at: new Date().toISOString(),
+        isEmbedded,
+        settings,
+        database,
+        revision,
+      };
+      await put(ABOUT, JSON.stringify(made));
+      process.stdout.write(`${described(made, machine)} → ${file}, encrypted to ${recipient}\n`);
+    });
+  } finally {
+    lock?.release();
+  }
+}
+
+async function putDatabase(
+  database: string | null,
+  put: (name: string, content: string) => Promise<void>,
+): Promise<DatabaseVersion | null> {
+  if (database === null) return null;
+  const db = openDatabase(database);
+  let batch = 0;
+  try {
+    return await readTables(db, async ({ table, rows }) => {
+      batch += 1;
+      await put(`${TABLES}${batch}`, JSON.stringify({ table, rows }));
+    });
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new CliError(`the database can't be read: ${reason}`, { cause });
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** Rows are read and filled by the role that owns the schema. */
+export function openDatabase(database: string) {
+  return database.includes('://') ? connectPostgres(database, () => undefined) : connectEmbedded(database);
+}
+
+/** The recipient that was named, or the embedded instance's own. Its identity lies beside the home, which may be lost. */
+async function recipientOf(named: string | undefined, home: string | null): Promise<string> {
+  if (named !== undefined) {
+    await testRecipient(named).catch((cause: Error) => {
+      throw new CliError(`the recipient ${named}: ${cause.message}`, { cause });
+    });
+    return named;
+  }
+  if (home === null) throw new CliError('name an age recipient with --recipient, or set BACKUP_RECIPIENT');
+  const file = `${home}-backup-identity`;
+  if (!existsSync(file)) await writeDurably(file, `${await generateIdentity()}\n`);
+  const [identity = ''] = identitiesIn(await readFile(file, 'utf8'));
+  process.stdout.write(
+    `The identity that opens this backup is in ${file}: keep a copy of that file on another machine.\n`,
+  );
+  return await identityToRecipient(identity);
+}
+
+function described({ database, revision }: About, { files }: MachineParts): string {
+  const parts = [
+    database === null ? 'no database' : `database ${database.migration}`,
+    `commits up to ${revision?.slice(0, 8) ?? 'none'}`,
+    `${files.length} files`,
+  ];
+  return parts.join(', ');
+}

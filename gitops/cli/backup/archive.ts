@@ -1,0 +1,105 @@
+import { createReadStream, createWriteStream, existsSync } from 'node:fs';
+import { rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream } from 'node:stream/web';
+import { createGunzip, createGzip } from 'node:zlib';
+import { Decrypter, Encrypter } from 'age-encryption';
+import { extract, pack } from 'tar-stream';
+import { syncDirectory, syncFile } from '../../../base/durable.ts';
+import { identitiesIn } from '../../../sites/manifest/secrets.ts';
+import { CliError } from '../output/cli-error.ts';
+
+/** A file of a backup. */
+interface Entry {
+  readonly name: string;
+  /** Permissions. */
+  readonly mode: number;
+  readonly content: Buffer;
+}
+
+type Put = (name: string, content: Buffer | string, mode?: number) => Promise<void>;
+
+/**
+ * Writes a tar archive, packed by gzip and encrypted in age's binary form. `path` gets it as a whole, or nothing. Throws
+ * `CliError` where the file exists.
+ */
+export async function writeArchive(
+  path: string,
+  recipient: string,
+  fill: (put: Put) => Promise<void>,
+): Promise<void> {
+  if (existsSync(path)) throw new CliError(`${path} exists already; name a new file`);
+  const encrypter = new Encrypter();
+  encrypter.addRecipient(recipient);
+  const draft = `${path}.part`;
+  const archive = pack();
+  const packed = archive.pipe(createGzip());
+  archive.on('error', (error) => packed.destroy(error));
+  const sealed = await encrypter.encrypt(Readable.toWeb(packed) as globalThis.ReadableStream<Uint8Array>);
+  const file = createWriteStream(draft, { mode: 0o600 });
+  const written = pipeline(Readable.fromWeb(sealed as ReadableStream), file);
+  try {
+    const filled = fill((name, content, mode = 0o600) => put(archive, { name, mode }, content)).then(() =>
+      archive.finalize(),
+    );
+    // A disk that is full ends the writing, and so must end the filling.
+    await Promise.all([filled, written]);
+    await syncFile(draft);
+    await rename(draft, path);
+    await syncDirectory(dirname(path));
+  } catch (cause) {
+    archive.destroy();
+    await written.catch(() => undefined);
+    await rm(draft, { force: true });
+    throw cause;
+  }
+}
+
+/** Waits until the archive has taken the content, so that memory holds only one. */
+async function put(
+  archive: ReturnType<typeof pack>,
+  header: { name: string; mode: number },
+  content: Buffer | string,
+): Promise<void> {
+  const bytes = Buffer.from(content);
+  await pipeline(Readable.from([bytes]), archive.entry({ ...header, size: bytes.length }));
+}
+
+/**
+ * The files of an archive in order. Throws `CliError` for a wrong identity, and for a file that is truncated or altered: then
+ * what came before must not be used.
+ */
+export async function* readArchive(path: string, keyFile: string): AsyncGenerator<Entry> {
+  const decrypter = new Decrypter();
+  for (const identity of identitiesIn(keyFile)) decrypter.addIdentity(identity);
+  const sealed = Readable.toWeb(createReadStream(path)) as globalThis.ReadableStream<Uint8Array>;
+  const opened = await decrypter.decrypt(sealed).catch((cause: unknown) => {
+    throw refusal(path, cause);
+  });
+  const archive = extract();
+  const read = pipeline(Readable.fromWeb(opened as ReadableStream), createGunzip(), archive);
+  // The iteration below reports it.
+  read.catch(() => undefined);
+  try {
+    for await (const content of archive) {
+      const { name, mode = 0o600 } = content.header;
+      yield { name, mode, content: await buffer(content) };
+    }
+    await read;
+  } catch (cause) {
+    throw refusal(path, cause);
+  }
+}
+
+function refusal(path: string, cause: unknown): CliError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  if (/no identity matched/.test(reason)) {
+    return new CliError(`${path} is encrypted to another identity`, { cause });
+  }
+  return new CliError(`${path} is damaged, truncated or no backup: ${reason}; nothing was restored`, {
+    cause,
+  });
+}

@@ -1,0 +1,193 @@
+import { existsSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Home } from '../../../gitops/cli/instance/home.ts';
+import { connectEmbedded } from '../../../management/db/connect.ts';
+import { migrate } from '../../../management/db/migrate.ts';
+import { initSitesRepo } from '../../../sites/repo/mirror.ts';
+import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
+import { tagyardHere } from '../../support/cli/in-process.ts';
+
+/** The home of an instance that has run, with rows of every kind that is hard to copy. */
+let dir: string;
+let home: string;
+let file: string;
+let identity: string;
+let head: string | null;
+
+const tagyard = (args: readonly string[], path = home) => tagyardHere('', args, { TAGYARD_HOME: path });
+const restore = (from: string, into: string, keys = identity) =>
+  tagyard(['restore', from, '--identity', keys], into);
+
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'tagyard-backup-'));
+  home = join(dir, 'home');
+  file = join(dir, 'backup.age');
+  identity = `${home}-backup-identity`;
+  const instance = new Home(home);
+  await instance.prepare();
+  await instance.instance();
+  await initSitesRepo(instance.at('sites.git'));
+  const repo = await openSitesRepo({ url: instance.at('sites.git'), cacheDir: dir });
+  await repo.commit({
+    site: 'clients/acme',
+    edit: async () => 'name: Acme\n',
+    subject: 'Add Acme',
+    author: { name: 'Ada', email: 'ada@example.net' },
+    trailers: {},
+  });
+  head = await repo.head();
+  await mkdir(instance.at('provisioner', 'inside'), { recursive: true });
+  await writeFile(instance.at('provisioner', 'inside', 'id'), '0123456789abcdef', { mode: 0o600 });
+  await mkdir(instance.at('management'));
+  await filled(instance.at('management', 'pglite'));
+  expect(await tagyard(['backup', file])).toMatchObject({ exitCode: 0, stderr: '' });
+}, 120_000);
+afterAll(() => rm(dir, { recursive: true }));
+
+async function filled(path: string): Promise<void> {
+  const db = connectEmbedded(path);
+  await migrate(db);
+  await sql`insert into clients (id, name)
+    select gen_random_uuid(), 'Ünï "quoted", (brackets) \\ ' || n from generate_series(1, 450) as n`.execute(
+    db,
+  );
+  await sql`insert into containers (id, site_id, client_id, status, manifest)
+    select gen_random_uuid(), 'site-' || row_number() over (), id, 'active', '{"name": "A", "nothing": null}'
+    from clients`.execute(db);
+  await sql`insert into container_events (container_id, kind, status)
+    select id, 'status', 'active' from containers`.execute(db);
+  await sql`insert into sessions (id_hash, subject, name, email, sealed, created_at, seen_at, refreshed_at)
+    values ('a', 'ada', 'Ada', 'ada@example.net', 'x', now(), now(), now())`.execute(db);
+  await db.destroy();
+}
+
+/** All rows as text, by table. */
+async function rowsOf(path: string): Promise<Record<string, unknown>> {
+  const db = connectEmbedded(join(path, 'management', 'pglite'));
+  try {
+    const { rows } = await sql<{ name: string }>`
+      select relname as name from pg_class where relkind = 'r'
+      and relnamespace = 'public'::regnamespace order by 1`.execute(db);
+    const found: Record<string, unknown> = {};
+    for (const { name } of rows) {
+      const all = await sql<{ row: string }>`select one::text as row from ${sql.table(name)} as one
+        order by 1`.execute(db);
+      found[name] = all.rows.map(({ row }) => row);
+    }
+    return found;
+  } finally {
+    await db.destroy();
+  }
+}
+
+test('restores every row, commit and file, but no session', async () => {
+  const into = join(dir, 'restored');
+  expect(await restore(file, into)).toMatchObject({ exitCode: 0, stderr: '' });
+  const before = await rowsOf(home);
+  const { sessions, kysely_migration, ...after } = await rowsOf(into);
+  expect(sessions).toEqual([]);
+  expect(kysely_migration).toHaveLength(Object(before.kysely_migration).length);
+  expect(before).toMatchObject(after);
+  expect(Object(after.clients)).toHaveLength(450);
+  const db = connectEmbedded(join(into, 'management', 'pglite'));
+  // The sequence goes on, and the triggers work again.
+  const counted = () => sql<{ sum: string }>`select sum(containers) from container_counts`.execute(db);
+  expect((await counted()).rows).toEqual([{ sum: '450' }]);
+  await sql`insert into containers (id, site_id, client_id, status, manifest)
+    select gen_random_uuid(), 'further', id, 'active', '{}' from clients limit 1`.execute(db);
+  expect((await counted()).rows).toEqual([{ sum: '451' }]);
+  await db.destroy();
+  const repo = await openSitesRepo({ url: join(into, 'sites.git'), cacheDir: dir });
+  expect(await repo.head()).toBe(head);
+  for (const name of ['instance.json', join('provisioner', 'inside', 'id')]) {
+    expect(await readFile(join(into, name))).toEqual(await readFile(join(home, name)));
+    expect((await stat(join(into, name))).mode & 0o777).toBe(0o600);
+  }
+}, 60_000);
+
+test('the file is encrypted, readable by its owner only, and never replaced', async () => {
+  expect((await readFile(file)).subarray(0, 21).toString()).toBe('age-encryption.org/v1');
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+  const again = await tagyard(['backup', file]);
+  expect(again).toMatchObject({ exitCode: 1, stderr: `${file} exists already; name a new file` });
+});
+
+test('a running instance is refused, because its database has one user', async () => {
+  const lock = new Home(home).lock();
+  try {
+    const refused = await tagyard(['backup', join(dir, 'other.age')]);
+    expect(refused.stderr).toContain('an instance already runs on');
+    expect(existsSync(join(dir, 'other.age'))).toBe(false);
+  } finally {
+    lock.release();
+  }
+});
+
+test('a damaged recipient is refused', async () => {
+  const refused = await tagyard(['backup', join(dir, 'other.age'), '--recipient', 'age1nobody']);
+  expect(refused.stderr).toContain('the recipient age1nobody');
+});
+
+test.each([
+  [
+    'one bit is altered',
+    async (path: string) => {
+      const bytes = await readFile(path);
+      bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+      await writeFile(path, bytes);
+    },
+  ],
+  ['it is truncated', async (path: string) => await truncate(path, (await stat(path)).size - 1)],
+  [
+    'it is truncated between two chunks of age',
+    async (path: string) => {
+      const { length } = await readFile(path);
+      const head = length % (65_536 + 16);
+      await truncate(path, head + 65_552);
+    },
+  ],
+  ['it is empty', async (path: string) => await truncate(path, 0)],
+  ['it is something else', async (path: string) => await writeFile(path, 'not a backup')],
+])('nothing is restored if %s', async (_what, damage) => {
+  const copy = join(dir, 'damaged.age');
+  await cp(file, copy);
+  await damage(copy);
+  const into = join(dir, 'untouched');
+  const refused = await restore(copy, into);
+  expect(refused.exitCode).toBe(1);
+  expect(refused.stderr).toMatch(/is damaged, truncated or no backup: .*; nothing was restored$/);
+  expect(existsSync(into)).toBe(false);
+  await rm(copy);
+});
+
+test('another identity is refused', async () => {
+  const { generateIdentity } = await import('age-encryption');
+  const other = join(dir, 'other-identity');
+  await writeFile(other, `${await generateIdentity()}\n`);
+  const refused = await restore(file, join(dir, 'untouched'), other);
+  expect(refused.stderr).toBe(`${file} is encrypted to another identity`);
+});
+
+test('a home with anything in it is refused, and stays as it is', async () => {
+  const before = await readdir(home);
+  const refused = await restore(file, home);
+  expect(refused.stderr).toContain(`${home} isn't empty`);
+  expect(await readdir(home)).toEqual(before);
+});
+
+test('a schema of a newer version is refused', async () => {
+  const path = join(home, 'management', 'pglite');
+  const db = connectEmbedded(path);
+  await sql`insert into kysely_migration (name, timestamp) values ('9999_future', 'now')`.execute(db);
+  await db.destroy();
+  const newer = join(dir, 'newer.age');
+  await tagyard(['backup', newer]);
+  const into = join(dir, 'untouched');
+  const refused = await restore(newer, into);
+  expect(refused.stderr).toContain('made by a newer version of Tagyard (migration 9999_future)');
+  expect(existsSync(into)).toBe(false);
+}, 60_000);
