@@ -8,13 +8,14 @@ describe('the edge’s bundle', () => {
   // A larger bundle makes each start of the worker slower (the bench of starts measures this).
   // Raise a limit only if a rule needs it, or for a measured gain. The last raises were from 94,000 and 35,800: the edge
   // chooses the cookies that a tag server gets, answers monitors and crawlers, and says why a hit was lost; and from
-  // 95,500: `edge/app.ts` is functions instead of one closure, which costs 220 octets.
-  test('is under 96 KB minified and 36.4 KB gzipped', async () => {
+  // 95,500: `edge/app.ts` is functions instead of one closure, which costs 220 octets; and from 36,400 gzipped: an answer
+  // says that its probe was recognised, by which a check compares secrets.
+  test('is under 96 KB minified and 36.5 KB gzipped', async () => {
     const bundle = await bundleEdge();
     expect(Buffer.byteLength(bundle)).toBeLessThan(96_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(36_400);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(36_500);
     const document = await readFile(new URL('../../docs/deploy-edge.md', import.meta.url), 'utf8');
-    expect(document).toContain('| the bundle | 96,000 octets minified, 36,400 gzipped');
+    expect(document).toContain('| the bundle | 96,000 octets minified, 36,500 gzipped');
   });
 
   test('evaluates no text as code, neither in the worker nor in the page', async () => {
