@@ -38,8 +38,6 @@ interface EdgeHostOptions {
   readonly vars: Readonly<Record<string, string>>;
   /** A forward proxy for all fetches of the worker, with absolute request targets (RFC 9112, 3.2.2). */
   readonly egress?: { readonly host: string; readonly port: number };
-  /** Called when the runtime has ended by itself, and a new one runs with the same stores and routes. */
-  readonly onRestart?: () => Promise<void>;
   /** Gets the data points of Analytics Engine, several in one call. Absent: the worker has no dataset. */
   readonly onPoints?: (points: readonly HostPoint[]) => void;
   /** Also runs the verification worker in the same runtime; port 0 picks a free one on 127.0.0.1. */
@@ -82,11 +80,8 @@ export async function startEdgeHost(options: EdgeHostOptions): Promise<EdgeHost>
   const runtime = await runtimeOptions(options, secret);
   const { Miniflare } = loadMiniflare();
   let routes: Parameters<EdgeHost['setRoutes']> = [[]];
-  const restarted = async (): Promise<void> => {
-    await setRoutes(...routes);
-    await options.onRestart?.();
-  };
-  const miniflare = new Miniflare({ ...runtime, unsafeHandleRuntimeRestart: restarted });
+  // A runtime that has ended by itself is started again, with the same stores.
+  const miniflare = new Miniflare({ ...runtime, unsafeHandleRuntimeRestart: () => setRoutes(...routes) });
   const call = controlOf(miniflare, secret);
   async function setRoutes(patterns: readonly string[], elsewhere: readonly string[] = []): Promise<void> {
     routes = [patterns, elsewhere];

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -10,9 +9,10 @@ import { ANALYTICS_DATASET, type EdgeHost, startEdgeHost } from '../../edge/host
 import { startUpstream, type Upstream } from '../../edge/kit/upstream.ts';
 import { readPoints, writePoints } from '../../sites/local/cloudflare/api/points.ts';
 import { openState } from '../../sites/local/cloudflare/api/state.ts';
-import { endHungRuntimes } from '../../sites/local/cloudflare/orphans.ts';
+import { endHungRuntimes } from '../../sites/local/cloudflare/hung-runtime.ts';
 import { exchangeInPieces } from '../support/edge/streams.ts';
 import { eventually } from '../support/eventually.ts';
+import { runtimesOf } from '../support/runtimes.ts';
 import { signal } from '../support/signal.ts';
 
 const container = '3f0a6679-7425-40de-944b-e07fc1f90000';
@@ -45,11 +45,7 @@ const send = (path: string, headers: Record<string, string> = {}, at = host, bod
       .end(body);
   });
 
-/** The workerd processes that this process has started. */
-function runtimes(): number[] {
-  const children = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ');
-  return children.map(Number).filter((pid) => /workerd\0/.test(readFileSync(`/proc/${pid}/cmdline`, 'utf8')));
-}
+const runtimes = () => runtimesOf(process.pid);
 
 beforeEach(async () => {
   persistDir = await mkdtemp(join(tmpdir(), 'tagyard-edge-'));

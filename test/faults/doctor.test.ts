@@ -5,6 +5,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../support/instance.ts';
+import { runtimesOf } from '../support/runtimes.ts';
 import { signal } from '../support/signal.ts';
 
 /** `tagyard doctor` with a part of a real instance frozen: it accepts connections and answers nothing. */
@@ -26,10 +27,10 @@ async function doctor(env: NodeJS.ProcessEnv = {}): Promise<{ exitCode: number |
   return { exitCode, text: stripVTControlCharacters(`${stdout}\n${stderr}`) };
 }
 
-const children = (file: string): { pid: number; script?: string }[] =>
-  JSON.parse(readFileSync(join(home.path, file), 'utf8'));
+const children = (): { pid: number; script: string }[] =>
+  JSON.parse(readFileSync(join(home.path, 'children.json'), 'utf8'));
 const pidOf = (script: string) =>
-  children('children.json').flatMap(({ pid, script: own }) => (own?.endsWith(script) ? [pid] : []));
+  children().flatMap(({ pid, script: own }) => (own.endsWith(script) ? [pid] : []));
 /** The processing servers of the demo, by the titles that they were started with. */
 function containers(): number[] {
   return readdirSync('/proc').flatMap((pid) => {
@@ -50,7 +51,7 @@ test.each([
     { TAGYARD_TIMEOUT: '3' },
   ],
   ['container', containers, /demo-shop/m, {}],
-  ['edge', () => children('edge/children.json').map(({ pid }) => pid), /^failed +edge .*no answer/m, {}],
+  ['edge', () => pidOf('cloudflare/main.ts').flatMap(runtimesOf), /^failed +edge .*no answer/m, {}],
 ])('tagyard doctor names a frozen part, and finds no problem before: %s', async (_name, pids, words, env) => {
   await eventually(async () => expect(await doctor()).toMatchObject({ exitCode: 0 }), { timeoutMs: 60_000 });
   const frozen = pids();

@@ -1,7 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setTimeout as wait } from 'node:timers/promises';
-import { endOrphans } from '../../../sites/local/cloudflare/orphans.ts';
 import { stopNginx } from '../../appliers/proxy/nginx/process.ts';
 import type { Home } from '../instance/home.ts';
 
@@ -18,11 +17,10 @@ export function rememberPids(home: Home, pids: Pids): void {
 
 /**
  * Ends the processes that a killed instance did not stop, so that their ports are free: its children, which exit on
- * their own or are killed after `graceMs`, and the children's own processes (workerd, nginx).
+ * their own or are killed after `graceMs`, and nginx. The system ends workerd with its parent.
  */
 export async function clearLeftovers(home: Home, graceMs = GRACE_MS): Promise<void> {
   await endChildren(home.at(CHILDREN), graceMs);
-  await endOrphans(home.at('edge', 'children.json'));
   await stopNginx(home.at('provisioner', 'proxy'));
 }
 

@@ -17,9 +17,9 @@ import { writePoints } from './api/points.ts';
 import { accountId, ensureNamespace, ensureZone, openState } from './api/state.ts';
 import { zoneResolver } from './dns/resolver.ts';
 import { API_PREFIX, buildEmulator } from './emulator.ts';
+import { endHungRuntimes } from './hung-runtime.ts';
 import { delayedKv } from './kv/delayed.ts';
 import { sqliteKvStore } from './kv/store.ts';
-import { endHungRuntimes, endOrphans, rememberRuntimes } from './orphans.ts';
 import { bindRuntime } from './runtime.ts';
 import { emulatorSettings } from './settings.ts';
 
@@ -56,8 +56,6 @@ async function start(env: z.infer<typeof environment>) {
   await using stack = new AsyncDisposableStack();
   demandInstalled('miniflare');
   await mkdir(env.EDGE_STATE_DIR, { recursive: true, mode: 0o700 });
-  const childrenFile = join(env.EDGE_STATE_DIR, 'children.json');
-  await endOrphans(childrenFile);
   await bindRuntime(env.EDGE_STATE_DIR, process.env);
   const db = openState(join(env.EDGE_STATE_DIR, 'cloudflare.sqlite'));
   stack.defer(() => db.close());
@@ -86,7 +84,6 @@ async function start(env: z.infer<typeof environment>) {
       INGEST_SECRET: env.INGEST_SECRET,
     },
     egress,
-    onRestart: () => rememberRuntimes(childrenFile),
     onPoints: (points) => writePoints(db, points, new Date()),
     ...(env.VERIFICATION_SECRET === undefined
       ? {}
@@ -94,7 +91,6 @@ async function start(env: z.infer<typeof environment>) {
   });
   stack.defer(() => edge.close());
   edgePort = Number(edge.url.port);
-  await rememberRuntimes(childrenFile);
   const ending = new AbortController();
   stack.defer(() => ending.abort());
   void endHungRuntimes(edge.url, ending.signal);

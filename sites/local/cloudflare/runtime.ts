@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 /**
  * Starts the runtime in a session of its own, so that Ctrl-C doesn't reach it before its logs are sent. The system ends
- * it together with the thread that started it, even if that is killed (prctl(2), PR_SET_PDEATHSIG). Without util-linux
- * it is started directly: then the next start ends a runtime that a killed process left running.
+ * it together with the process that started it, even if that is killed (prctl(2), PR_SET_PDEATHSIG). Without util-linux
+ * it is started directly.
  */
 const STARTER = `#!/bin/sh
 command -v setsid >/dev/null && command -v setpriv >/dev/null || exec "$RUNTIME_PROGRAM" "$@"

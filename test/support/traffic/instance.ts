@@ -8,6 +8,7 @@ import { openRawObjects } from '../../../management/raw-objects/open.ts';
 import { duckDb } from '../../../management/requests/search/duckdb.ts';
 import { eventually } from '../eventually.ts';
 import type { Instance } from '../instance.ts';
+import { runtimesOf } from '../runtimes.ts';
 import { signal } from '../signal.ts';
 
 /** A line of the raw logs. */
@@ -47,9 +48,9 @@ export function trafficOf(home: string, { run }: Instance) {
   };
   /** The runtime of the worker: workerd. */
   const runtime = (): number => {
-    const [found, ...others] = read('edge/children.json') as Pick<Process, 'pid'>[];
+    const [found, ...others] = runtimesOf(part('cloudflare/main.ts'));
     if (found === undefined || others.length > 0) throw new Error('the edge must have exactly one runtime');
-    return found.pid;
+    return found;
   };
 
   return {
