@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type * as Esbuild from 'esbuild';
 import { type Bundle, cachedBundle } from './bundle-cache.ts';
 import { refuseClashes } from './claims.ts';
-import { withEsbuild } from './esbuild.ts';
+import { loadEsbuild } from './esbuild.ts';
 
 /** The Workers compatibility date of the tests, of the embedded edge and of wrangler.jsonc (a test compares them). */
 export const COMPATIBILITY_DATE = '2026-07-01';
@@ -75,22 +75,21 @@ export async function bundleStage(plugins: readonly string[]): Promise<string> {
 
 async function makeBundle(entry: string | Pick<Esbuild.BuildOptions, 'stdin'>): Promise<Bundle> {
   const inputs: string[] = [];
-  const { outputFiles, metafile } = await withEsbuild((esbuild) =>
-    esbuild.build({
-      ...(typeof entry === 'string' ? { entryPoints: [entry] } : entry),
-      absWorkingDir: ROOT,
-      metafile: true,
-      bundle: true,
-      write: false,
-      minify: true,
-      format: 'esm',
-      target: 'es2024',
-      conditions: ['workerd', 'worker', 'browser'],
-      external: ['cloudflare:*', 'cloudflare-internal:*'],
-      plugins: [pageScripts(esbuild, inputs)],
-      legalComments: 'none',
-    }),
-  );
+  const esbuild = await loadEsbuild();
+  const { outputFiles, metafile } = await esbuild.build({
+    ...(typeof entry === 'string' ? { entryPoints: [entry] } : entry),
+    absWorkingDir: ROOT,
+    metafile: true,
+    bundle: true,
+    write: false,
+    minify: true,
+    format: 'esm',
+    target: 'es2024',
+    conditions: ['workerd', 'worker', 'browser'],
+    external: ['cloudflare:*', 'cloudflare-internal:*'],
+    plugins: [pageScripts(esbuild, inputs)],
+    legalComments: 'none',
+  });
   const [output] = outputFiles;
   if (output === undefined)
     throw new Error(`esbuild wrote no output for ${typeof entry === 'string' ? entry : 'a stage'}`);

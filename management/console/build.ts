@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Metafile, OutputFile } from 'esbuild';
 import { type Bundle, cachedBundle } from '../../edge/bundle-cache.ts';
-import { withEsbuild } from '../../edge/esbuild.ts';
+import { loadEsbuild } from '../../edge/esbuild.ts';
 
 /** The package contains the built console. A checkout bundles it from the sources. */
 const IS_PACKAGE = import.meta.url.endsWith('.js');
@@ -44,31 +44,30 @@ export function parseConsole(text: string): ConsoleFiles {
 }
 
 async function makeConsole(): Promise<Bundle> {
-  const { outputFiles, metafile } = await withEsbuild(({ build }) =>
-    build({
-      absWorkingDir: ROOT,
-      entryPoints: ['main.tsx', 'style.css', 'icon.svg'].map((name) => `management/console/app/${name}`),
-      outdir: 'dist/console',
-      publicPath: ASSETS_PATH,
-      entryNames: '[name]-[hash]',
-      chunkNames: '[name]-[hash]',
-      assetNames: '[name]-[hash]',
-      bundle: true,
-      splitting: true,
-      write: false,
-      metafile: true,
-      minify: true,
-      format: 'esm',
-      target: 'es2022',
-      jsx: 'automatic',
-      jsxImportSource: 'preact',
-      // Packages made for React may read `process`; browsers have none.
-      define: { 'process.env.NODE_ENV': '"production"' },
-      loader: { '.svg': 'copy' },
-      tsconfigRaw: {},
-      legalComments: 'none',
-    }),
-  );
+  const { build } = await loadEsbuild();
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: ROOT,
+    entryPoints: ['main.tsx', 'style.css', 'icon.svg'].map((name) => `management/console/app/${name}`),
+    outdir: 'dist/console',
+    publicPath: ASSETS_PATH,
+    entryNames: '[name]-[hash]',
+    chunkNames: '[name]-[hash]',
+    assetNames: '[name]-[hash]',
+    bundle: true,
+    splitting: true,
+    write: false,
+    metafile: true,
+    minify: true,
+    format: 'esm',
+    target: 'es2022',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
+    // Packages made for React may read `process`; browsers have none.
+    define: { 'process.env.NODE_ENV': '"production"' },
+    loader: { '.svg': 'copy' },
+    tsconfigRaw: {},
+    legalComments: 'none',
+  });
   const files = await Promise.all([...outputFiles.map(entryOf), pageOf(metafile)]);
   return {
     text: JSON.stringify(Object.fromEntries(files)),
