@@ -1,10 +1,11 @@
 import { resolve } from 'node:path';
-import { Command, Option } from 'commander';
+import { Argument, Command, Option } from 'commander';
 import { PRODUCTS } from '../../sites/requests/products.ts';
 import type { BackupOptions } from './backup.ts';
 import type { CheckOptions } from './check.ts';
 import type { ImageOptions } from './image.ts';
 import type { ImportOptions } from './import.ts';
+import type { RotateOptions } from './keys.ts';
 import type { LogsOptions } from './logs.ts';
 import type { McpVerbOptions } from './mcp.ts';
 import { CliError } from './output/cli-error.ts';
@@ -254,6 +255,22 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .requiredOption('--identity <file>', 'the key file of the recipient, in the format of age-keygen')
     .action(async (file: string, options: RestoreOptions) =>
       (await import('./restore.ts')).restore({ home, env }, file, options),
+    );
+  tagyard
+    .command('keys')
+    .description('replace keys and secrets')
+    .command('rotate')
+    .description('replace a key; the old one stays valid until every daemon has the new one (docs/keys.md)')
+    .addArgument(
+      new Argument('<key>', 'age: the manifests’ secrets; infra: INFRA_SECRET').choices(['age', 'infra']),
+    )
+    .option(
+      '--settings <files...>',
+      'the files with the daemons’ settings (default: the embedded instance, else .env)',
+    )
+    .option('--finish', 'the daemons have the new key: nothing shall need the old one any more')
+    .action(async (key: 'age' | 'infra', options: RotateOptions) =>
+      (await import('./keys.ts')).rotate({ home, env }, key, options),
     );
   tagyard
     .command('plugin')

@@ -1,9 +1,11 @@
+import { identityToRecipient } from 'age-encryption';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { systemClock } from '../../base/clock.ts';
 import { fieldErrors } from '../../base/http/problem.ts';
 import { givenDomain, imageReference, siteId } from '../../sites/manifest/schema.ts';
+import { identitiesIn } from '../../sites/manifest/secrets.ts';
 import { claims } from '../desired/claims.ts';
 import type { Operation } from '../report/report.ts';
 import { IMAGE_SUBJECT } from '../report/rollout.ts';
@@ -69,7 +71,7 @@ interface Committed {
 
 /** Changes of the desired state. Each is one commit of one site's file. */
 export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
-  const { repo, loop, operations, clock = systemClock } = deps;
+  const { repo, reader, loop, operations, clock = systemClock } = deps;
   const stopping = new AbortController();
 
   function commitEdit(
@@ -253,6 +255,33 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       },
     );
 
+    app.post('/keys/age', { schema: { body: optionalBody(z.strictObject({})) } }, async (request) => {
+      const head = await repo.head();
+      const sites = head === null ? [] : [...(await reader.read(head)).sites.keys()];
+      const edited = await Promise.allSettled(
+        sites.map((site) =>
+          commitEdit(request, {
+            site,
+            verb: 'Encrypt the secrets anew of',
+            edit: (text) => edits.rotateSecrets(deps.ageIdentity, site, text),
+          }),
+        ),
+      );
+      loop.trigger();
+      const [first = ''] = identitiesIn(deps.ageIdentity);
+      return {
+        recipient: await identityToRecipient(first),
+        rotated: sites.filter((_, index) => {
+          const one = edited[index];
+          return one?.status === 'fulfilled' && one.value.changed;
+        }),
+        failed: sites.flatMap((site, index) => {
+          const one = edited[index];
+          return one?.status === 'rejected' ? [{ site, reason: reasonOf(one.reason) }] : [];
+        }),
+      };
+    });
+
     app.post('/prune', { schema: { querystring, body: optionalBody(pruneBody) } }, async (request) => {
       const before = clock.date().getTime() - request.body.olderThanDays * DAY_MS;
       const removed = loop.statuses().filter(({ reason }) => reason === 'Removed');
@@ -272,6 +301,10 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       return { pruned: pruned.flat().sort() };
     });
   };
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** A DELETE may name the domain in its query, because some clients send no body with it. */

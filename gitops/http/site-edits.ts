@@ -10,7 +10,13 @@ import {
   manifestSchema,
 } from '../../sites/manifest/schema.ts';
 import { SECRET_MEMBERS } from '../../sites/manifest/secret-members.ts';
-import { decryptSecret, encryptFor, identitiesIn, unbound } from '../../sites/manifest/secrets.ts';
+import {
+  decryptSecret,
+  encryptFor,
+  encryptSecret,
+  identitiesIn,
+  unbound,
+} from '../../sites/manifest/secrets.ts';
 import { ProvisionerProblem } from './errors.ts';
 
 /** The manifest in a site's file. Throws where it is invalid: only a person can fix that. */
@@ -84,6 +90,30 @@ async function bindSecrets(identity: string, manifest: Manifest, mayBind: MayBin
     bound = replace(bound, await encryptFor(recipient, manifest.container, secret.reveal()));
   }
   return bound;
+}
+
+/**
+ * The text with its secrets encrypted to the first identity of the key file; unchanged where all are. Throws
+ * `invalid_manifest` where one can't be decrypted.
+ */
+export async function rotateSecrets(keyFile: string, site: string, text: string | null): Promise<string> {
+  const manifest = await currentManifest(site, text);
+  const [first = ''] = identitiesIn(keyFile);
+  const recipient = await identityToRecipient(first);
+  let rotated = manifest;
+  for (const { name, read, replace } of SECRET_MEMBERS) {
+    const given = read(manifest);
+    if (given === undefined || (await decryptSecret(first, given).catch(() => null)) !== null) continue;
+    const secret = await decryptSecret(keyFile, given).catch((cause: Error) => {
+      throw new ProvisionerProblem('invalid_manifest', {
+        detail: `${name} can’t be decrypted: ${cause.message}`,
+        cause,
+      });
+    });
+    // The plaintext has its binding to the container.
+    rotated = replace(rotated, await encryptSecret(recipient, secret.reveal()));
+  }
+  return rotated === manifest ? (text ?? '') : formatManifest(rotated);
 }
 
 /** The manifest with git's ciphertext for each secret whose plaintext is the same. */

@@ -44,7 +44,13 @@ export type LoopOptions = Partial<
  * map, except for the targets of `real`.
  */
 export async function memoryDaemon(
-  { pollSeconds, containerLogs, zones = ZONES, ...options }: LoopOptions & { zones?: SiteZones } = {},
+  {
+    pollSeconds,
+    containerLogs,
+    zones = ZONES,
+    newerIdentity,
+    ...options
+  }: LoopOptions & { zones?: SiteZones; newerIdentity?: string } = {},
   real: readonly Applier[] = [],
 ) {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-daemon-'));
@@ -58,8 +64,9 @@ export async function memoryDaemon(
           cacheDir: join(dir, 'mirror'),
           pollSeconds,
         });
-  const ageIdentity = await generateIdentity();
-  const recipient = await identityToRecipient(ageIdentity);
+  const identityOfCiphers = await generateIdentity();
+  const ageIdentity = `${newerIdentity === undefined ? '' : `${newerIdentity}\n`}${identityOfCiphers}`;
+  const recipient = await identityToRecipient(identityOfCiphers);
   const config = 'aWQ9R1RNLVg=';
   // Another ciphertext for each client of the tests: an unbound one may not be in the sites of two.
   const ciphers = await Promise.all(Array.from({ length: 16 }, () => encryptSecret(recipient, config)));

@@ -1,0 +1,146 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chown, readFile, stat } from 'node:fs/promises';
+import { parseEnv } from 'node:util';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { z } from 'zod';
+import { writeDurably } from '../../base/durable.ts';
+import { Home } from './instance/home.ts';
+import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
+import { CliError } from './output/cli-error.ts';
+
+type Key = 'age' | 'infra';
+
+export interface RotateOptions {
+  /** The files with the settings of the daemons. */
+  readonly settings?: readonly string[];
+  /** The daemons have the new key: nothing shall need the old one any more. */
+  readonly finish?: true;
+}
+
+/** A daemon's file of settings. */
+interface SettingsFile {
+  readonly path: string;
+  readonly values: Readonly<Record<string, string | undefined>>;
+}
+
+/**
+ * Replaces a key in two steps, between which the daemons are restarted: the first one makes the new key, beside which the
+ * old one stays valid.
+ */
+export async function rotate(
+  context: CliContext,
+  key: Key,
+  { settings, finish }: RotateOptions,
+): Promise<void> {
+  if (key === 'age' && finish === true) return await encryptAnew(context);
+  const home = new Home(context.home);
+  if (settings === undefined && existsSync(home.at('instance.json'))) return await rotateEmbedded(home, key);
+  const files = await Promise.all((settings ?? ['.env']).map(readSettingsFile));
+  if (key === 'age') await addIdentity(files);
+  else await rotateInfra(files, finish === true);
+}
+
+/** All parts of an embedded instance get their keys at its start. */
+async function rotateEmbedded(home: Home, key: Key): Promise<void> {
+  const lock = home.lock();
+  try {
+    const instance = await home.instance();
+    if (key === 'infra') await home.save({ ...instance, infraSecret: newSecret() });
+    else {
+      const { keyFile: identity, recipient } = await withNewIdentity(instance.age.identity);
+      await home.save({ ...instance, age: { identity, recipient } });
+    }
+  } finally {
+    lock.release();
+  }
+  const then = key === 'age' ? ', then run tagyard keys rotate age --finish' : '';
+  process.stdout.write(`The new key is in ${home.at('instance.json')}. Start the instance${then}.\n`);
+}
+
+async function addIdentity(files: readonly SettingsFile[]): Promise<void> {
+  const path = files.map(({ values }) => values.AGE_IDENTITY_FILE).find((one) => one !== undefined);
+  if (path === undefined) throw new CliError('AGE_IDENTITY_FILE is in none of the files of settings');
+  const { keyFile, recipient } = await withNewIdentity(await readFile(path, 'utf8'));
+  await replaceText(path, keyFile);
+  for (const { path: file } of files.filter(({ values }) => values.AGE_RECIPIENT !== undefined)) {
+    await replaceText(file, withSetting(await readFile(file, 'utf8'), 'AGE_RECIPIENT', recipient));
+  }
+  process.stdout.write(
+    `${path} has a new identity, ${recipient}. Restart the provisioner; set AGE_RECIPIENT to it for management wherever it isn't yet, and restart it; then run tagyard keys rotate age --finish.\n`,
+  );
+}
+
+/** The first identity is the one that is encrypted to. */
+async function withNewIdentity(keyFile: string): Promise<{ keyFile: string; recipient: string }> {
+  const identity = await generateIdentity();
+  return { keyFile: `${identity}\n${keyFile.trim()}\n`, recipient: await identityToRecipient(identity) };
+}
+
+const rotated = z.object({
+  recipient: z.string(),
+  rotated: z.array(z.string()),
+  failed: z.array(z.object({ site: z.string(), reason: z.string() })),
+});
+
+/** Commits each manifest with its secrets encrypted to the newest identity. */
+async function encryptAnew(context: CliContext): Promise<void> {
+  const answer = rotated.parse(await callProvisioner(context, { method: 'POST', path: '/keys/age' }));
+  const { recipient, failed } = answer;
+  process.stdout.write(`${answer.rotated.length} sites are encrypted anew, to ${recipient}\n`);
+  if (failed.length > 0) {
+    const lines = failed.map(({ site, reason }) => `\n  ${site}: ${reason}`).join('');
+    throw new CliError(`these sites are as before:${lines}`);
+  }
+  process.stdout.write('Only reverts to older commits need the older identities now.\n');
+}
+
+async function rotateInfra(files: readonly SettingsFile[], isEnd: boolean): Promise<void> {
+  const secret = newSecret();
+  for (const { path, values } of files) {
+    const { INFRA_SECRET: old, AGE_IDENTITY_FILE: ofProvisioner } = values;
+    if (old === undefined) throw new CliError(`${path} has no INFRA_SECRET`);
+    // Only the provisioner accepts two.
+    if (isEnd && ofProvisioner === undefined) continue;
+    const text = await readFile(path, 'utf8');
+    const changed = isEnd ? text : withSetting(text, 'INFRA_SECRET', secret);
+    const previous = isEnd ? '' : old;
+    await replaceText(
+      path,
+      ofProvisioner === undefined ? changed : withSetting(changed, 'INFRA_SECRET_PREVIOUS', previous),
+    );
+  }
+  process.stdout.write(
+    isEnd
+      ? 'Restart the provisioner: then it refuses the old secret.\n'
+      : 'Restart the provisioner, then management; then run tagyard keys rotate infra --finish.\n',
+  );
+}
+
+async function readSettingsFile(path: string): Promise<SettingsFile> {
+  const text = await readFile(path, 'utf8').catch((cause: Error) => {
+    throw new CliError(
+      `${path} can't be read: ${cause.message}; name the files of the daemons’ settings with --settings`,
+      { cause },
+    );
+  });
+  return { path, values: parseEnv(text) };
+}
+
+/** Replaces the lines of the setting, or appends one. */
+function withSetting(text: string, name: string, value: string): string {
+  const line = `${name}=${value}`;
+  const pattern = new RegExp(`^(?:export )?${name}=.*$`, 'gm');
+  return pattern.test(text) ? text.replace(pattern, line) : `${text.trimEnd()}\n${line}\n`;
+}
+
+/** Keeps owner and permissions, because the daemon's user is another one. */
+async function replaceText(path: string, text: string): Promise<void> {
+  const { mode, uid, gid } = await stat(path);
+  await writeDurably(path, text, mode & 0o777);
+  await chown(path, uid, gid);
+}
+
+function newSecret(): string {
+  return randomBytes(24).toString('base64url');
+}

@@ -1,0 +1,130 @@
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseEnv } from 'node:util';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Home } from '../../../gitops/cli/instance/home.ts';
+import { decryptSecret, identitiesIn } from '../../../sites/manifest/secrets.ts';
+import { tagyardHere } from '../../support/cli/in-process.ts';
+import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
+
+let dir: string;
+let daemon: MemoryDaemon | undefined;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'tagyard-keys-'));
+});
+afterEach(async () => {
+  await daemon?.close();
+  daemon = undefined;
+  await rm(dir, { recursive: true });
+});
+
+const settingsOf = async (path: string) => parseEnv(await readFile(path, 'utf8'));
+
+describe('tagyard keys rotate age', () => {
+  test('encrypts every manifest anew, one commit a site, and changes nothing that serves', async () => {
+    const newer = await generateIdentity();
+    daemon = await memoryDaemon({ newerIdentity: newer });
+    const { repo, push, manifest, reaches, applied } = daemon;
+    const url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
+    const sites = ['one', 'two', 'three'];
+    for (const [number, site] of sites.entries()) await push(site, manifest(site, number));
+    for (const site of sites) await reaches(site, 'Ready');
+    const configOf = async (site: string) => {
+      const file = await repo.readSite((await repo.head()) ?? '', site);
+      return (
+        /-----BEGIN.*?-----END AGE ENCRYPTED FILE-----/s.exec(file?.text ?? '')?.[0].replace(/^ +/gm, '') ??
+        ''
+      );
+    };
+    expect(await decryptSecret(newer, await configOf('one')).catch(() => null)).toBeNull();
+    const before = applied.length;
+    const done = await tagyardHere(url, ['keys', 'rotate', 'age', '--finish']);
+    expect(done).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(done.stdout).toContain(`3 sites are encrypted anew, to ${await identityToRecipient(newer)}`);
+    const head = await repo.head();
+    for (const site of sites) {
+      expect((await decryptSecret(newer, await configOf(site))).reveal()).toContain('aWQ9R1RNLVg=');
+      const [newest, older] = await repo.history(site);
+      expect(newest?.subject).toBe(`Encrypt the secrets anew of ${site}`);
+      expect(older?.subject).toBe('By hand');
+    }
+    await daemon.hasRead(head ?? '');
+    for (const site of sites) await reaches(site, 'Ready');
+    // Their plaintext is the same, so no container, file or record is replaced.
+    expect(applied.length).toBe(before);
+    const again = await tagyardHere(url, ['keys', 'rotate', 'age', '--finish']);
+    expect(again.stdout).toContain('0 sites are encrypted anew');
+    expect(await repo.head()).toBe(head);
+  });
+
+  test('names a site that it can’t decrypt, and rotates the others', async () => {
+    daemon = await memoryDaemon({ newerIdentity: await generateIdentity() });
+    const { push, manifest, reaches } = daemon;
+    const url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
+    await push('one', manifest('one', 0));
+    const other = await memoryDaemon();
+    const foreign = other.manifest('two', 1).containerConfig;
+    await other.close();
+    await push('two', manifest('two', 1, { containerConfig: foreign }));
+    await reaches('one', 'Ready');
+    const done = await tagyardHere(url, ['keys', 'rotate', 'age', '--finish']);
+    expect(done.exitCode).toBe(1);
+    expect(done.stdout).toContain('1 sites are encrypted anew');
+    expect(done.stderr).toMatch(/two: containerConfig can’t be decrypted/);
+  });
+
+  test('first adds an identity to the key file, and its recipient to management’s settings', async () => {
+    const identity = join(dir, 'age-identity');
+    const old = await generateIdentity();
+    await writeFile(identity, `# made by age-keygen\n${old}\n`, { mode: 0o600 });
+    const provisioner = join(dir, 'provisioner.env');
+    const management = join(dir, 'management.env');
+    await writeFile(provisioner, `AGE_IDENTITY_FILE=${identity}\n`);
+    await writeFile(management, `AGE_RECIPIENT=${await identityToRecipient(old)}\nHOST_NAME=tag-1\n`);
+    const done = await tagyardHere('', ['keys', 'rotate', 'age', '--settings', provisioner, management]);
+    expect(done).toMatchObject({ exitCode: 0, stderr: '' });
+    const [first = '', second] = identitiesIn(await readFile(identity, 'utf8'));
+    expect(second).toBe(old);
+    expect(await settingsOf(management)).toEqual({
+      AGE_RECIPIENT: await identityToRecipient(first),
+      HOST_NAME: 'tag-1',
+    });
+    expect((await stat(identity)).mode & 0o777).toBe(0o600);
+  });
+});
+
+describe('tagyard keys rotate infra', () => {
+  test('keeps the old secret valid until it is finished', async () => {
+    const provisioner = join(dir, 'provisioner.env');
+    const management = join(dir, 'management.env');
+    await writeFile(provisioner, 'INFRA_SECRET=old\nAGE_IDENTITY_FILE=/etc/tagyard/age-identity\n');
+    await writeFile(management, 'INFRA_SECRET=old\n');
+    const run = (...more: string[]) =>
+      tagyardHere('', ['keys', 'rotate', 'infra', ...more, '--settings', provisioner, management]);
+    expect(await run()).toMatchObject({ exitCode: 0, stderr: '' });
+    const { INFRA_SECRET: secret = '', INFRA_SECRET_PREVIOUS: previous } = await settingsOf(provisioner);
+    expect(secret).toMatch(/^[\w-]{32}$/);
+    expect(previous).toBe('old');
+    expect(await settingsOf(management)).toEqual({ INFRA_SECRET: secret });
+    expect(await run('--finish')).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await settingsOf(provisioner)).toMatchObject({ INFRA_SECRET: secret, INFRA_SECRET_PREVIOUS: '' });
+    expect(await settingsOf(management)).toEqual({ INFRA_SECRET: secret });
+  });
+});
+
+test('an embedded instance gets its new keys at its next start', async () => {
+  const home = new Home(join(dir, 'home'));
+  await home.prepare();
+  const { age, infraSecret, ...others } = await home.instance();
+  const env = { TAGYARD_HOME: home.path };
+  for (const key of ['age', 'infra']) {
+    expect(await tagyardHere('', ['keys', 'rotate', key], env)).toMatchObject({ exitCode: 0, stderr: '' });
+  }
+  const now = await home.instance();
+  expect(now).toMatchObject(others);
+  expect(now.infraSecret).not.toBe(infraSecret);
+  const [first = '', second] = identitiesIn(now.age.identity);
+  expect([await identityToRecipient(first), second]).toEqual([now.age.recipient, age.identity]);
+});
