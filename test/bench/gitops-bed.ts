@@ -8,7 +8,7 @@ import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { z } from 'zod';
 import { formatManifest } from '../../sites/manifest/load.ts';
 import type { ManifestInput } from '../../sites/manifest/schema.ts';
-import { encryptSecret } from '../../sites/manifest/secrets.ts';
+import { encryptFor, encryptSecret } from '../../sites/manifest/secrets.ts';
 import { initSitesRepo } from '../../sites/repo/mirror.ts';
 import { openSitesRepo, type SitesRepo } from '../../sites/repo/sites-repo.ts';
 import { EMULATOR_SCRIPT, EMULATOR_TOKEN, EMULATOR_ZONE } from '../support/cloudflare/emulator.ts';
@@ -51,7 +51,8 @@ export async function testBed(withWorld = false): Promise<TestBed> {
   await initSitesRepo(sitesRepo);
   const repo = await openSitesRepo({ url: sitesRepo, cacheDir: dir });
   const ageIdentity = await generateIdentity();
-  const cipher = await encryptSecret(await identityToRecipient(ageIdentity), 'aWQ9R1RNLVg=');
+  const recipient = await identityToRecipient(ageIdentity);
+  const cipher = await encryptSecret(recipient, 'aWQ9R1RNLVg=');
   const held: string[] = [];
   let changes = 0;
 
@@ -59,15 +60,23 @@ export async function testBed(withWorld = false): Promise<TestBed> {
     ...manifestInput(`site-${number}`, number % 10_000, { containerConfig: cipher }),
     ...extra,
   });
+  /** As the API makes them, of a client each: every secret is another one, and bound to its container. */
   const commit = async (manifests: readonly ManifestInput[]) => {
+    const texts = await Promise.all(
+      manifests.map(async (one) => {
+        const config = Buffer.from(`id=GTM-${one.site}&env=1&auth=secret`).toString('base64');
+        const containerConfig = await encryptFor(recipient, one.container, config);
+        return { site: one.site, text: formatManifest({ ...one, client: one.container, containerConfig }) };
+      }),
+    );
     const done = await Promise.all(
-      manifests.map((one) =>
+      texts.map(({ site, text }) =>
         repo.commit({
-          site: one.site,
-          edit: () => formatManifest(one),
-          subject: `Change ${one.site}`,
+          site,
+          edit: () => text,
+          subject: `Change ${site}`,
           author,
-          trailers: { Site: one.site },
+          trailers: { Site: site },
         }),
       ),
     );
