@@ -6,7 +6,6 @@ import { callLimiter } from './api/call-limit.ts';
 import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
 import { ApiError, failure } from './api/envelope.ts';
 import { readPoints } from './api/points.ts';
-import { hostnameEndpoints } from './custom-hostnames.ts';
 import { dnsEndpoints } from './dns/endpoints.ts';
 import { kvBulkEndpoints } from './kv/bulk.ts';
 import { namespaceEndpoints } from './kv/namespaces.ts';
@@ -90,7 +89,6 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
         versionEndpoints,
         serviceEndpoints,
         domainEndpoints,
-        hostnameEndpoints,
         namespaceEndpoints,
         kvValueEndpoints,
         kvBulkEndpoints,

@@ -1,6 +1,5 @@
 import type { Behaviour } from '../behaviour.ts';
 import { dnsBehaviours } from './dns.ts';
-import { hostnameBehaviours } from './hostnames.ts';
 import { kvBehaviours } from './kv.ts';
 import type { CloudflareTarget } from './target.ts';
 import { workerBehaviours } from './workers.ts';
@@ -10,5 +9,4 @@ export const cloudflareBehaviours: readonly Behaviour<CloudflareTarget>[] = [
   ...dnsBehaviours,
   ...kvBehaviours,
   ...workerBehaviours,
-  ...hostnameBehaviours,
 ];

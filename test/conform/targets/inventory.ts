@@ -39,13 +39,6 @@ const KINDS: readonly Kind[] = [
     query: '?force=true',
   },
   {
-    name: 'custom hostname',
-    path: /^\/zones\/\w+\/custom_hostnames(\/(?!fallback_origin)[\w-]+)?$/,
-    list: ({ zone }) => `/zones/${zone}/custom_hostnames`,
-    perPage: 50,
-    label: 'hostname',
-  },
-  {
     name: 'DNS record',
     path: /^\/zones\/\w+\/dns_records(\/\w+)?$/,
     list: ({ zone }) => `/zones/${zone}/dns_records`,

@@ -28,7 +28,6 @@ export const NO_LIMITS: ApiLimits = {
   countsObjects: true,
   routes: MANY,
   customDomains: MANY,
-  customHostnames: MANY,
   records: MANY,
   kvWriteMs: 0,
   kvDelayMs: 0,

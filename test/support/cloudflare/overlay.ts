@@ -177,7 +177,6 @@ export const CLOUDFLARE_OVERLAY: Overlay = {
   query: [
     ['/zones', 'get', 'per_page', { minimum: 1 }],
     [`${account}/storage/kv/namespaces`, 'get', 'per_page', { minimum: 1, maximum: 1000 }],
-    ['/zones/{zone_id}/custom_hostnames', 'get', 'per_page', { maximum: 1000 }],
   ],
   optional: [
     [`${account}/workers/domains`, 'put', 'environment'],

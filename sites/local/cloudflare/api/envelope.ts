@@ -55,12 +55,6 @@ const FAULTS = {
   domainTaken: [409, 100116],
   domainHasRecords: [409, 100117],
   domainQuota: [403, 100122],
-  hostnameQuota: [400, 1404],
-  hostnameExists: [409, 1406],
-  invalidHostname: [400, 1407],
-  unknownHostname: [404, 1436],
-  // Not documented.
-  unknownFallback: [404, 1551],
   invalidUpload: [400, 10006],
   invalidScriptName: [400, 10016],
   invalidScript: [400, 10021],

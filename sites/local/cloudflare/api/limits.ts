@@ -9,8 +9,6 @@ export interface ApiLimits {
   readonly routes: number;
   /** Custom domains of Workers in a zone. */
   readonly customDomains: number;
-  /** Hostnames of other zones that lead to a zone. */
-  readonly customHostnames: number;
   /** DNS records in a zone. */
   readonly records: number;
   /** The shortest time between two writes of one key. */
@@ -26,7 +24,6 @@ export const REAL_LIMITS: ApiLimits = {
   countsObjects: true,
   routes: 1000,
   customDomains: 100,
-  customHostnames: 100,
   records: 200,
   kvWriteMs: 1000,
   kvDelayMs: 60_000,

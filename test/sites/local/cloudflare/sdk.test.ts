@@ -106,25 +106,6 @@ test('keeps values in KV, one by one and in bulk', async () => {
   expect(await sdk.kv.namespaces.keys.list(id, account).catch(code)).toBe(10009);
 });
 
-test('manages custom hostnames', async () => {
-  const created = await sdk.customHostnames.create({
-    ...zone,
-    hostname: 'shop.customer.example',
-    ssl: { method: 'http', type: 'dv' },
-  });
-  expect(created).toMatchObject({ status: 'pending', ssl: { status: 'pending_validation', method: 'http' } });
-  await sdk.customHostnames.edit(created.id, { ...zone, custom_origin_server: 'origin.example.net' });
-  expect(await sdk.customHostnames.get(created.id, zone)).toMatchObject({
-    custom_origin_server: 'origin.example.net',
-  });
-  const found: string[] = [];
-  for await (const { hostname } of sdk.customHostnames.list(zone)) found.push(hostname);
-  expect(found).toEqual(['shop.customer.example']);
-  await sdk.customHostnames.fallbackOrigin.update({ ...zone, origin: 'fallback.example.net' });
-  expect((await sdk.customHostnames.fallbackOrigin.get(zone)).origin).toBe('fallback.example.net');
-  expect((await sdk.customHostnames.delete(created.id, zone)).id).toBe(created.id);
-});
-
 test('uploads a worker, reads and changes its settings, and rolls back to an earlier version', async () => {
   const name = 'of-the-sdk';
   // The SDK's own `update` sends a form with the content type of a script.
