@@ -144,7 +144,10 @@ interface Role {
   readonly owns: boolean;
 }
 
-async function checkDatabase(env: Environment): Promise<PartCheck> {
+/** Asks for rights only, so that it can be made before the schema is there. Never throws. */
+export async function checkDatabase(
+  env: Pick<Environment, 'DATABASE_URL' | 'PORT_POOL_DATABASE_URL'>,
+): Promise<PartCheck> {
   const { DATABASE_URL: url, PORT_POOL_DATABASE_URL: privileged } = env;
   if (url === undefined)
     return skippedPart('database', 'DATABASE_URL is unset: the embedded database is used');

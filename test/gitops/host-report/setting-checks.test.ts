@@ -1,8 +1,9 @@
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer as createTlsServer } from 'node:tls';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import {
@@ -107,6 +108,22 @@ test('a foreign HOST_ADDRESS is a finding with a site, and not checked before th
   });
 });
 
+test('a HOST_ADDRESS where nothing answers for a site is a finding until it is this machine’s', async () => {
+  const cert = await readFile(new URL('../../support/tls/localhost.cert.pem', import.meta.url));
+  const key = await readFile(new URL('../../support/tls/localhost.key.pem', import.meta.url));
+  const server = createTlsServer({ cert, key });
+  await new Promise<void>((done) => server.listen({ port: 0, host: '127.0.0.1' }, done));
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  const proxy = { name: 'localhost', address: '127.0.0.1', port };
+  const found = await checkHostAddress('192.0.2.1', proxy);
+  expect(
+    findingOf(found, /^HOST_ADDRESS: 192\.0\.2\.1 is no address of this machine, and nothing answers/),
+  ).toBe('foreign');
+  expect(await checkHostAddress('127.0.0.1', proxy)).toMatchObject({ status: 'passed', fix: null });
+  await new Promise((done) => server.close(done));
+  expect(await checkHostAddress('192.0.2.1', proxy)).toMatchObject({ status: 'skipped' });
+});
+
 test('a port of another process is a finding until the setting names a free one', async () => {
   const { port, close } = await silentServer();
   const at = (number: number) => ({
@@ -153,4 +170,23 @@ test('a sites repository is a finding while it is missing or lacks SITES_BRANCH'
   }
   const branches = await git(url, ['for-each-ref', '--format=%(refname)'], { env: { GIT_DIR: url } });
   expect(branches.toString()).toBe('refs/heads/main\n');
+});
+
+test('a key that may only read is a finding with the server’s own words, until it may push', async () => {
+  const url = join(folder, 'sites.git');
+  await initSitesRepo(url);
+  const ssh = join(folder, 'ssh');
+  // As a host of repositories answers a read-only key.
+  const write = (refusal: string) =>
+    writeFile(ssh, `#!/bin/sh\nfor last; do :; done\ncase "$last" in ${refusal} esac\nexec sh -c "$last"\n`);
+  await write('*receive-pack*) echo "ERROR: this key is marked as read only" >&2; exit 1;;');
+  await chmod(ssh, 0o755);
+  const gitConfig = join(folder, 'gitconfig');
+  await writeFile(gitConfig, `[core]\n  sshCommand = ${ssh}\n`);
+  const repo = { url: `git@localhost:${url}`, branch: 'main', gitConfig };
+  const found = await checkRights(repo);
+  expect(findingOf(found, /^SITES_REPO: .*this key is marked as read only/)).toBe('refused');
+  await write('nothing) ;;');
+  expect(await checkRights(repo)).toMatchObject({ status: 'passed', fix: null });
+  expect(await readdir(join(url, 'refs', 'heads'))).toEqual([]);
 });
