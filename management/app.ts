@@ -129,6 +129,8 @@ const REDACTED = [
 ].flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
 interface ManagementDeps extends Omit<Context, 'log' | 'clock' | 'room' | 'streams'> {
+  /** The names of the checks of the settings that have failed, for `/readyz`. Default: none. */
+  readonly findings?: () => readonly string[];
   /** Default: the system's clock. */
   readonly clock?: Clock;
   /** pino's level, and where lines are written if not to standard output. */
@@ -145,7 +147,7 @@ export interface Management {
 
 /** The management API (docs/http.md). Never listens and never reads the environment. */
 export async function buildManagement(deps: ManagementDeps): Promise<Management> {
-  const { logger, ...rest } = deps;
+  const { logger, findings = () => [], ...rest } = deps;
   const { trustedProxies } = deps.settings;
   const app = fastify({
     bodyLimit: BODY_LIMIT,
@@ -223,7 +225,7 @@ export async function buildManagement(deps: ManagementDeps): Promise<Management>
   await registerPages(app);
   const refuseOthers = otherMethods(app, () => new ManagementProblem('method_not_allowed'));
   registerMetrics(app, context, collector);
-  registerHealth(app, context);
+  registerHealth(app, { ...context, findings });
   await app.register(consoleRoutes());
   app.decorateRequest('caller', null);
   app.decorateRequest('sessionId', null);

@@ -10,11 +10,17 @@ const DEADLINE_MS = 2_000;
 /**
  * `/healthz`: the process answers. `/readyz`: the database answers, and the last read of the sites repository has
  * succeeded; the log names what fails. No answer waits for git: each starts the read whose outcome the next one shows.
- * `/readyz` names the service, so that another one at the address isn't taken for it.
+ * `/readyz` names the service, so that another one at the address isn't taken for it, and the checks of its settings that
+ * have failed, so that `tagyard doctor` finds them: without details, because it needs no token.
  */
 export function registerHealth(
   app: FastifyInstance,
-  { db, repo, log }: Pick<Context, 'db' | 'repo' | 'log'>,
+  {
+    db,
+    repo,
+    log,
+    findings,
+  }: Pick<Context, 'db' | 'repo' | 'log'> & { readonly findings: () => readonly string[] },
 ): void {
   const options = { schema: { hide: true }, config: { polled: true } };
   const failed = (err: unknown, check: string) => log.warn({ err, check }, 'not ready');
@@ -42,6 +48,6 @@ export function registerHealth(
     const status = ready ? 'ready' : 'not_ready';
     return reply
       .status(ready ? 200 : 503)
-      .send({ service: 'management', status, database, sitesRepo, sitesRepoSeconds });
+      .send({ service: 'management', status, database, sitesRepo, sitesRepoSeconds, findings: findings() });
   });
 }

@@ -4,7 +4,6 @@ import { systemClock } from '../base/clock.ts';
 import { listenAt } from '../base/held-port.ts';
 import { warner } from '../base/log.ts';
 import { VerificationClient } from '../edge/verification/client.ts';
-import { logFindings } from '../gitops/report/log-findings.ts';
 import { testRecipient } from '../sites/manifest/secrets.ts';
 import { openSitesRepo } from '../sites/repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
@@ -18,7 +17,7 @@ import type { Database } from './db/database.ts';
 import { DatabaseUnavailableError } from './db/unavailable.ts';
 import { type Environment, readEnvironment } from './env.ts';
 import { createAuthenticator } from './http/auth.ts';
-import { checkEnvironment, managementPreflight } from './preflight.ts';
+import { checkEnvironment, watchSettings } from './preflight.ts';
 import { prepare } from './prepare.ts';
 import { openRawObjects } from './raw-objects/open.ts';
 import { MOST_MEMBERS } from './tenants/tenant-file.ts';
@@ -27,8 +26,6 @@ import { MOST_MEMBERS } from './tenants/tenant-file.ts';
 const STOP_MS = 10_000;
 /** The pauses between attempts to reach the database at the start. */
 const DATABASE_RETRIES = { firstMs: 500, longestMs: 10_000 };
-/** The settings are checked this long after the start: a provisioner that was started with it answers by then. */
-const CHECK_AFTER_MS = 10_000;
 /** The most event streams, and the most exports of requests, that one subject may have open in one process. */
 const STREAMS_PER_SUBJECT = 100;
 
@@ -97,9 +94,14 @@ function mailOf({ SMTP_URL: url, MAIL_FROM: from }: Environment): MailSettings |
   return url === undefined || from === undefined ? null : { url, from };
 }
 
-async function build(env: Environment, db: ConnectedDatabase): Promise<Management> {
+async function build(
+  env: Environment,
+  db: ConnectedDatabase,
+  findings: () => readonly string[],
+): Promise<Management> {
   return await buildManagement({
     db,
+    findings,
     repo: await openSitesRepo({
       url: env.SITES_REPO,
       cacheDir: env.STATE_DIR,
@@ -193,20 +195,18 @@ async function main(): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => stop().catch(fail));
   process.on('disconnect', () => stop().catch(fail));
   const db = await connect(env);
-  const { app, follow } = await build(env, db);
+  const settings = watchSettings(env);
+  const { app, follow } = await build(env, db, settings.findings);
   const stopping = new AbortController();
   const at = { host: env.MANAGEMENT_ADDRESS, port: env.MANAGEMENT_PORT };
   const url = await listenAt(app, at, 'MANAGEMENT_PORT');
   const following = follow(stopping.signal);
-  const checking = setTimeout(() => {
-    // It never rejects.
-    void managementPreflight(env).then((checks) => logFindings(checks, app.log));
-  }, CHECK_AFTER_MS).unref();
+  settings.start(app.log);
 
   stop = async () => {
     if (stopping.signal.aborted) return;
     stopping.abort();
-    clearTimeout(checking);
+    settings.stop();
     setTimeout(() => process.exit(1), STOP_MS).unref();
     await app.close();
     await following;

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { Log } from '../base/log.ts';
 import {
   checkPart,
   NotChecked,
@@ -7,6 +8,7 @@ import {
   textOfError,
 } from '../gitops/report/check-part.ts';
 import { checkClock, checkPorts, checkRights } from '../gitops/report/common-checks.ts';
+import { logFindings } from '../gitops/report/log-findings.ts';
 import type { PartCheck } from '../gitops/report/report.ts';
 import { RUNBOOKS } from '../gitops/report/runbooks.ts';
 import { connectPostgres } from './db/connect.ts';
@@ -14,7 +16,7 @@ import type { ConnectedDatabase } from './db/connected.ts';
 import { type Environment, readEnvironment } from './env.ts';
 
 /** The checks of management's settings, likewise made before and at each start. None throws. */
-export async function managementPreflight(env: Environment): Promise<PartCheck[]> {
+async function managementPreflight(env: Environment): Promise<PartCheck[]> {
   return await Promise.all([
     checkDatabase(env),
     checkRights({ url: env.SITES_REPO, branch: env.SITES_BRANCH, gitConfig: env.SITES_REPO_GIT_CONFIG }),
@@ -22,6 +24,29 @@ export async function managementPreflight(env: Environment): Promise<PartCheck[]
     checkClock(new URL('/healthz', env.INFRA_PROVISIONER_URL).href),
     checkVerification(env),
   ]);
+}
+
+/** The settings are checked this long after the start: a provisioner that was started with it answers by then. */
+const FIRST_MS = 10_000;
+const AGAIN_MS = 300_000;
+
+/** Checks the settings while management runs. The log has the first outcome; `findings`: the names of the last failures. */
+export function watchSettings(env: Environment) {
+  let failed: readonly string[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  const check = async (report: (checks: readonly PartCheck[]) => void) => {
+    const checks = await managementPreflight(env);
+    failed = checks.flatMap(({ name, status }) => (status === 'failed' ? [name] : []));
+    report(checks);
+    timer = setTimeout(() => void check(() => undefined), AGAIN_MS).unref();
+  };
+  return {
+    findings: () => failed,
+    start(log: Log) {
+      timer = setTimeout(() => void check((checks) => logFindings(checks, log)), FIRST_MS).unref();
+    },
+    stop: () => clearTimeout(timer),
+  };
 }
 
 /** `tagyard check`: the same of an environment, and whether it can be used at all. */

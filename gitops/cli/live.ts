@@ -54,11 +54,14 @@ async function otherParts({ home, env }: CliContext): Promise<PartCheck[]> {
   const limit = timeoutMs(env, QUICK_MS);
   // The secret belongs to the worker that the environment names, not to the instance's own.
   const { VERIFICATION_WORKER_URL: worker, VERIFICATION_SECRET: secret = '' } = env;
-  const verification = worker
-    ? verificationService(worker, secret)
-    : verificationService(run?.verification.url, '');
   const management = managementService(env.MANAGEMENT_URL || run?.management.url);
-  return await Promise.all([askPart(management, limit), askPart(verification, limit)]);
+  const verification = async () => {
+    // A stranger at that address must not get the secret.
+    const worked = await askPart(verificationService(worker || run?.verification.url, ''), limit);
+    if (!worker || secret === '' || worked.status !== 'passed') return worked;
+    return await askPart(verificationService(worker, secret), limit);
+  };
+  return await Promise.all([askPart(management, limit), verification()]);
 }
 
 /** The checks of `work`, or one failed check of this name if it throws. */

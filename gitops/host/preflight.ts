@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { withinTime } from '../../base/time-limit.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
@@ -73,7 +73,9 @@ export async function hostPreflight(
   return (
     await Promise.all([
       checkClock(env.CLOUDFLARE_API_URL),
-      checkDisk(env.STATE_DIR),
+      existsSync(env.STATE_DIR)
+        ? checkDisk(env.STATE_DIR)
+        : skippedPart('disk', `STATE_DIR: ${env.STATE_DIR} is made at the first start`),
       checkAgeIdentity(env.AGE_IDENTITY_FILE, recipient),
       checkRights({ url: env.SITES_REPO, branch: env.SITES_BRANCH, gitConfig: env.SITES_REPO_GIT_CONFIG }),
       checkZone(account, env.EDGE_DOMAIN),

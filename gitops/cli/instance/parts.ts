@@ -29,7 +29,11 @@ export function managementService(url: string | undefined): Part {
     url,
     path: '/readyz',
     faultOf({ status, body }) {
-      if (status === 200) return null;
+      const { findings } = body as { findings?: unknown }; // an older management has none
+      if (status === 200) {
+        if (!Array.isArray(findings) || findings.length === 0) return null;
+        return `its settings need a fix (${findings.join(', ')}): its log and tagyard check, run with its settings, say which`;
+      }
       const faulty = Object.entries(body).flatMap(([name, ok]) => (ok === false ? [name] : []));
       return `it is not ready: ${faulty.join(', ') || `status ${status}`}`;
     },

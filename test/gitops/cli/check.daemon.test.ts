@@ -195,10 +195,13 @@ function envFile(name: string, settings: Record<string, string>): string {
   return path;
 }
 
-async function tagyard(...args: string[]) {
+const tagyard = (...args: string[]) => tagyardAt('', ...args);
+
+/** `managementUrl`: empty for the instance's own. */
+async function tagyardAt(managementUrl: string, ...args: string[]) {
   const { exitCode, stdout, stderr } = await execa(process.execPath, ['gitops/cli.ts', ...args], {
     reject: false,
-    env: { TAGYARD_HOME: home.path },
+    env: { TAGYARD_HOME: home.path, MANAGEMENT_URL: managementUrl },
   });
   return { exitCode, stdout: stripVTControlCharacters(stdout), stderr };
 }
@@ -274,10 +277,13 @@ describe('each start logs', () => {
       log += text;
     });
     try {
-      await once(second, 'message');
+      const [{ url }] = (await once(second, 'message')) as [{ url: string }]; // the ready message
       await eventually(() =>
         expect(log).toMatch(/"level":40,.*INFRA_SECRET is not the provisioner’s\. Set the same/),
       );
+      const doctor = await tagyardAt(url, 'doctor', '--host');
+      expect(doctor).toMatchObject({ exitCode: 1 });
+      expect(doctor.stdout).toMatch(/^failed +management .*its settings need a fix \(provisioner\)/m);
     } finally {
       const end = once(second, 'exit');
       second.disconnect();

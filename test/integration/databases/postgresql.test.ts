@@ -307,7 +307,7 @@ describeWith('postgresql', 'management on PostgreSQL', () => {
           503,
           {
             ...{ service: 'management', status: 'not_ready', database: false },
-            ...{ sitesRepo: true, sitesRepoSeconds: expect.any(Number) },
+            ...{ sitesRepo: true, sitesRepoSeconds: expect.any(Number), findings: [] },
           },
         ]);
         expect((await world.call('GET', '/healthz')).status).toBe(200);
