@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { apiDocument, keyedOperations, stampOf } from './api-document.ts';
 
 /** `npm run generate:api`: writes the types of the API's clients from its OpenAPI document. */
-const GENERATED = new URL('../gitops/clients/generated/', import.meta.url);
+const GENERATED = new URL('../base/client/generated/', import.meta.url);
 
 /** The part of the document that `withNamedProblem` changes. */
 const described = z.looseObject({

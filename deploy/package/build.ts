@@ -27,7 +27,7 @@ const ASSETS = [
   'gitops/**/*.hbs',
   'sites/local/demo/**/*.{hbs,css,js}',
   // The types of `tagyard/client`. The compiler copies no declarations.
-  'gitops/clients/generated/management-api.d.ts',
+  'base/client/generated/management-api.d.ts',
 ];
 
 await rm(DIST, { recursive: true, force: true });

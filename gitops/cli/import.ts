@@ -1,5 +1,5 @@
 import { styleText } from 'node:util';
-import { createClient } from '../clients/management/client.ts';
+import { createClient } from '../../base/client/client.ts';
 import { environmentAccess } from './client.ts';
 import { readImportFile } from './import/file.ts';
 import { KnownClients } from './import/known-clients.ts';

@@ -194,12 +194,11 @@ export const MATRIX: readonly Row[] = [
     from: 'management/console/app/**',
     may: [
       'management/console/app/**',
-      'gitops/clients/management/**',
+      'base/client/**',
       'base/host-name.ts',
       'management/http/export-forms.ts',
       'npm/{preact,@preact/signals,preact-iso,uplot,diff}{,/**}',
     ],
-    types: ['gitops/clients/generated/**'],
     because:
       'it runs in browsers, and knows the API only by its client; its CSV exports have the API’s form, and hosts that of the command line',
   },

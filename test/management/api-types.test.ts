@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { KEYED_OPERATIONS } from '../../gitops/clients/generated/keyed-operations.ts';
+import { KEYED_OPERATIONS } from '../../base/client/generated/keyed-operations.ts';
 import { apiDocument, keyedOperations, stampOf } from '../../management/api-document.ts';
 
-const TYPES = new URL('../../gitops/clients/generated/management-api.d.ts', import.meta.url);
+const TYPES = new URL('../../base/client/generated/management-api.d.ts', import.meta.url);
 
 test('the generated types of clients match the document (else: npm run generate:api)', async () => {
   const [stamp = '', ...lines] = readFileSync(TYPES, 'utf8').split('\n');
@@ -11,7 +11,7 @@ test('the generated types of clients match the document (else: npm run generate:
 });
 
 test('the generated list of keyed operations matches the document', async () => {
-  const list = new URL('../../gitops/clients/generated/keyed-operations.ts', import.meta.url);
+  const list = new URL('../../base/client/generated/keyed-operations.ts', import.meta.url);
   expect(readFileSync(list, 'utf8')).toBe(keyedOperations(await apiDocument()));
   expect(KEYED_OPERATIONS).toContain('POST /server-containers');
 });

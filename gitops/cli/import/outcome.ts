@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { canonicalJson } from '../../../base/canonical-json.ts';
-import type { TagyardClient } from '../../clients/management/client.ts';
-import { ApiProblem } from '../../clients/management/problem.ts';
+import type { TagyardClient } from '../../../base/client/client.ts';
+import { ApiProblem } from '../../../base/client/problem.ts';
 import type { ClientItem, ContainerItem } from './file.ts';
 import type { KnownClients } from './known-clients.ts';
 

@@ -1,6 +1,6 @@
 import createClient, { type Client } from 'openapi-fetch';
-import type { components, operations } from '../../clients/generated/management-api.d.ts';
-import type { CommittedPaths } from '../../clients/management/committed-paths.ts';
+import type { CommittedPaths } from '../../../base/client/committed-paths.ts';
+import type { components, operations } from '../../../base/client/generated/management-api.d.ts';
 import { CliError } from '../output/cli-error.ts';
 import { fetchWhole } from './fetch-whole.ts';
 import { problemOf } from './problem.ts';

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
+import { createClient } from '../../../base/client/client.ts';
+import type { operations } from '../../../base/client/generated/management-api.d.ts';
 import { counted } from '../../../base/text.ts';
-import type { operations } from '../../clients/generated/management-api.d.ts';
-import { createClient } from '../../clients/management/client.ts';
 import { type ContainerRequests, type Gap, liveRows, orCliError } from './requests.ts';
 
 /** At most this many past lines are printed. They are held in memory: the API sends the newest first. */

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { operations } from '../../clients/generated/management-api.d.ts';
-import { createClient } from '../../clients/management/client.ts';
-import { ApiProblem, problemFrom } from '../../clients/management/problem.ts';
+import { createClient } from '../../../base/client/client.ts';
+import type { operations } from '../../../base/client/generated/management-api.d.ts';
+import { ApiProblem, problemFrom } from '../../../base/client/problem.ts';
 import { CliError } from '../output/cli-error.ts';
 
 /**

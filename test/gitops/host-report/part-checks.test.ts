@@ -231,7 +231,7 @@ const SENDERS: Readonly<Record<string, string>> = {
   'gitops/clients/acme-http.ts': 'to a certificate authority',
   'gitops/clients/cloudflare-transport.ts': 'to Cloudflare’s API',
   'gitops/kubernetes/client/agents.ts': 'to a cluster’s API server',
-  'gitops/clients/management/retry.ts': 'to management',
+  'base/client/retry.ts': 'to management',
   'gitops/kubernetes/gateway/certificates.ts': 'sends nothing',
   'gitops/kubernetes/gateway/health.ts': 'sends nothing',
   'gitops/host-report/gateway-check.ts': 'to origins, which are no names of the edge',

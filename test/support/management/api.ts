@@ -1,7 +1,7 @@
 import createClient from 'openapi-fetch';
 import { request } from 'undici';
+import type { CommittedPaths } from '../../../base/client/committed-paths.ts';
 import type { Run } from '../../../gitops/cli/instance/run-schema.ts';
-import type { CommittedPaths } from '../../../gitops/clients/management/committed-paths.ts';
 import { eventually } from '../eventually.ts';
 
 /** An answer with its body, parsed where it is JSON. */

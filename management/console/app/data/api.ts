@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { createClient } from '../../../../gitops/clients/management/index.ts';
+import { createClient } from '../../../../base/client/index.ts';
 
 /** Whether the session has ended while pages are open. Requests wait until a new login. */
 export const isSessionOver = signal(false);

@@ -1,4 +1,4 @@
-import { ApiProblem, type components } from '../../../../gitops/clients/management/index.ts';
+import { ApiProblem, type components } from '../../../../base/client/index.ts';
 import { api, COMMAS } from './api.ts';
 
 export type Container = components['schemas']['Container'];

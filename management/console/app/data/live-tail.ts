@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { problemFrom } from '../../../../gitops/clients/management/index.ts';
+import { problemFrom } from '../../../../base/client/index.ts';
 import { sendInSession } from './api.ts';
 import { followStream } from './stream.ts';
 

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { components } from '../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../base/client/index.ts';
 
 type Me = components['schemas']['Me'];
 type Role = NonNullable<Me['clients'][number]['role']>;

@@ -1,4 +1,4 @@
-import { type components, problemFrom } from '../../../../gitops/clients/management/index.ts';
+import { type components, problemFrom } from '../../../../base/client/index.ts';
 import { sendInSession } from './api.ts';
 
 export type Traffic = components['schemas']['Traffic'];

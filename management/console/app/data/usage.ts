@@ -1,4 +1,4 @@
-import type { components } from '../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../base/client/index.ts';
 import { csvLine } from '../../../http/export-forms.ts';
 import { api } from './api.ts';
 

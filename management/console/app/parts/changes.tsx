@@ -1,4 +1,4 @@
-import type { components } from '../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../base/client/index.ts';
 import { valueText } from '../text/format.ts';
 
 export type ChangedValue = components['schemas']['Change'];

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { ApiProblem } from '../../../../gitops/clients/management/index.ts';
+import { ApiProblem } from '../../../../base/client/index.ts';
 import type { Query } from '../data/query.ts';
 import { fieldName } from '../text/format.ts';
 import { Ago } from './marks.tsx';

@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import type { components } from '../../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../../base/client/index.ts';
 import { api } from '../../data/api.ts';
 import { refresh, usePolling, useQuery } from '../../data/query.ts';
 import { StateMark } from '../../parts/marks.tsx';

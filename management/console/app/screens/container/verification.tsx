@@ -1,5 +1,5 @@
+import type { components } from '../../../../../base/client/index.ts';
 import { shownHost, shownHostsIn } from '../../../../../base/host-name.ts';
-import type { components } from '../../../../../gitops/clients/management/index.ts';
 import { api } from '../../data/api.ts';
 import type { Container } from '../../data/containers.ts';
 import { refresh, useQuery } from '../../data/query.ts';

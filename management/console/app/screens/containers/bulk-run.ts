@@ -1,4 +1,4 @@
-import type { components, paths } from '../../../../../gitops/clients/management/index.ts';
+import type { components, paths } from '../../../../../base/client/index.ts';
 import { api } from '../../data/api.ts';
 import type { ChangedValue } from '../../parts/changes.tsx';
 

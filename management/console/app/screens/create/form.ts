@@ -1,4 +1,4 @@
-import type { paths } from '../../../../../gitops/clients/management/index.ts';
+import type { paths } from '../../../../../base/client/index.ts';
 import { decodeConfig } from '../../text/container-config.ts';
 
 type NewContainer = paths['/server-containers']['post']['requestBody']['content']['application/json'];

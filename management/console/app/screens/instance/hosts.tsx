@@ -1,4 +1,4 @@
-import type { components } from '../../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../../base/client/index.ts';
 import { api } from '../../data/api.ts';
 import { useQuery } from '../../data/query.ts';
 import { Ago, StateMark } from '../../parts/marks.tsx';

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { components } from '../../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../../base/client/index.ts';
 import { api } from '../../data/api.ts';
 import { useAction } from '../../parts/action.tsx';
 import { Confirm } from '../../parts/confirm.tsx';

@@ -1,6 +1,6 @@
 import { useId, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
-import type { components } from '../../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../../base/client/index.ts';
 import { api } from '../../data/api.ts';
 import { refresh, useQuery } from '../../data/query.ts';
 import { useAction } from '../../parts/action.tsx';

@@ -1,4 +1,4 @@
-import type { components } from '../../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../../base/client/index.ts';
 import { count } from '../../text/format.ts';
 
 type Rollout = components['schemas']['ImageRollout'];

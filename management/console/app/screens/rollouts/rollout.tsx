@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { useRoute } from 'preact-iso';
-import type { components } from '../../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../../base/client/index.ts';
 import { api } from '../../data/api.ts';
 import { refresh, usePolling, useQuery } from '../../data/query.ts';
 import { Confirm } from '../../parts/confirm.tsx';

@@ -1,4 +1,4 @@
-import type { paths } from '../../../../../../gitops/clients/management/index.ts';
+import type { paths } from '../../../../../../base/client/index.ts';
 import type { Container } from '../../../data/containers.ts';
 
 type ContainerPatch = paths['/server-containers/{id}']['patch']['requestBody']['content']['application/json'];

@@ -1,4 +1,4 @@
-import type { components } from '../../../../../../gitops/clients/management/index.ts';
+import type { components } from '../../../../../../base/client/index.ts';
 import { api } from '../../../data/api.ts';
 import { useQuery } from '../../../data/query.ts';
 import { CERTIFICATES, CheckField, ChoiceField, TextField } from '../../../parts/fields.tsx';

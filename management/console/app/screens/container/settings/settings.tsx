@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { ApiProblem } from '../../../../../../gitops/clients/management/index.ts';
+import { ApiProblem } from '../../../../../../base/client/index.ts';
 import { api } from '../../../data/api.ts';
 import { readContainer, type Versioned } from '../../../data/containers.ts';
 import { refresh } from '../../../data/query.ts';

@@ -1,4 +1,4 @@
-import type { components } from '../generated/management-api.d.ts';
+import type { components } from './generated/management-api.d.ts';
 
 /** A problem answer of the management API (RFC 9457), as its OpenAPI document describes it. */
 export type ApiProblemBody = components['schemas']['Problem'];

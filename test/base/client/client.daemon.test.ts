@@ -4,8 +4,8 @@ import {
   createClient,
   type ListItem,
   type TagyardClientOptions,
-} from '../../../../gitops/clients/management/index.ts';
-import { CONFIG, World } from '../../../support/management/world.ts';
+} from '../../../base/client/index.ts';
+import { CONFIG, World } from '../../support/management/world.ts';
 
 let world: World;
 let url: string;

@@ -1,4 +1,5 @@
 /** `tagyard/client`: the client of the management API for other programs. */
-export type * from '../generated/management-api.d.ts';
+
 export * from './client.ts';
+export type * from './generated/management-api.d.ts';
 export * from './problem.ts';

@@ -1,4 +1,4 @@
-import type { paths } from '../generated/management-api.d.ts';
+import type { paths } from './generated/management-api.d.ts';
 
 /** What an answer is without `dryRun`: anything but a plan. */
 export type WithoutPlan<Answer> = Exclude<Answer, { readonly plan: unknown }>;

@@ -4,9 +4,9 @@ import createFetchClient, {
   type MaybeOptionalInit,
   type MethodResponse,
 } from 'openapi-fetch';
-import { KEYED_OPERATIONS } from '../generated/keyed-operations.ts';
-import type { paths } from '../generated/management-api.d.ts';
 import type { WithoutPlan } from './committed-paths.ts';
+import { KEYED_OPERATIONS } from './generated/keyed-operations.ts';
+import type { paths } from './generated/management-api.d.ts';
 import { problemFrom } from './problem.ts';
 import { sendWithRetries } from './retry.ts';
 
