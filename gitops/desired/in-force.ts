@@ -37,15 +37,31 @@ export async function readInForce(
       { revision, invalid },
     ),
   ]);
-  // A rewritten history may no longer have a valid version.
-  const unknown = [...all].filter(([, { manifest }]) => manifest === null).map(([site]) => site);
-  const applied = await appliedManifests(unknown, repo, context.settings);
-  const readings = files.map(async (file): Promise<[string, Reading]> => {
-    const found = newer.get(file.site) ?? all.get(file.site);
-    const last = found?.manifest ?? applied.get(file.site) ?? null;
-    return [file.site, await toReading(file, { last, gone: found?.gone?.gone ?? null }, context)];
-  });
-  return new Map(await Promise.all(readings));
+  const found = (site: string) => newer.get(site) ?? all.get(site);
+  const read = async (file: UnreadableFile, last: Manifest | null) =>
+    await toReading(file, { last, gone: found(file.site)?.gone?.gone ?? null }, context);
+  const readings = new Map<string, Reading>();
+  await Promise.all(
+    files.map(async (file) => {
+      readings.set(file.site, await read(file, found(file.site)?.manifest ?? null));
+    }),
+  );
+  // A rewritten history may no longer have a valid version, and the last one may be as unusable as the newest.
+  const isUnknown = ({ site }: UnreadableFile) => {
+    const reading = readings.get(site) ?? null;
+    return reading === null ? !found(site)?.manifest : 'here' in reading && reading.here.manifest === null;
+  };
+  const unknown = files.filter(isUnknown);
+  const applied = await appliedManifests(
+    unknown.map(({ site }) => site),
+    repo,
+    context.settings,
+  );
+  for (const file of unknown) {
+    const last = applied.get(file.site);
+    if (last !== undefined) readings.set(file.site, await read(file, last));
+  }
+  return readings;
 }
 
 /** What git knows of a file that can't be read. */
@@ -59,7 +75,7 @@ async function toReading(
   { last, gone }: Known,
   { current, settings }: ReadingContext,
 ): Promise<Reading> {
-  const { site, blob, stalled, elsewhere } = file;
+  const { site, blob, stalled, isHere, elsewhere } = file;
   const inForce = current?.sites.get(site)?.manifest ?? null;
   if (elsewhere !== null && (last ?? inForce) === null) return null;
   if (elsewhere !== null && gone !== null) {
@@ -70,6 +86,8 @@ async function toReading(
   }
   if (last === null) return { here: { site, blob, manifest: inForce, stalled } };
   const reading = await readValid(file, last, settings);
-  if (reading === null || !('here' in reading)) return reading;
-  return { here: { ...reading.here, stalled: reading.here.stalled ?? stalled } };
+  if (reading === null || !('here' in reading)) {
+    return isHere ? { here: { site, blob, manifest: inForce, stalled } } : reading;
+  }
+  return { here: { ...reading.here, manifest: reading.here.manifest ?? inForce, stalled } };
 }

@@ -24,26 +24,36 @@ export interface DesiredStateSettings {
 /** What one file means for this host; `null`: it is no manifest. */
 export type Reading = { readonly here: DesiredSite } | { readonly onOtherHost: OtherHostSite } | null;
 
-/** A file that isn't a valid manifest. Its last readable version stays in force (docs/reconciler.md, rule 3). */
+/**
+ * A file that isn't a valid manifest, or has secrets that this host can't use. Its last usable version stays in force
+ * (docs/reconciler.md, rule 3).
+ */
 export interface UnreadableFile extends Pick<SiteFile, 'site' | 'path' | 'blob'> {
   readonly stalled: NonNullable<DesiredSite['stalled']>;
+  /** It is a valid manifest that names this host. */
+  readonly isHere: boolean;
   /** The path of a file with the site's name, if nothing is at the path of its manifest; else `null`. */
   readonly elsewhere: string | null;
 }
 
 const NO_SECRET = new Secret('');
 
-/** Reads a site's file. The result is `unreadable` if the file isn't a valid manifest. */
+/** Reads a site's file. The result is `unreadable` if the file can't be used here. */
 export async function readSiteFile(
   file: SiteFile,
   settings: DesiredStateSettings,
 ): Promise<{ readonly reading: Reading } | { readonly unreadable: UnreadableFile }> {
   const parsed = await readManifest(file.text, file.path);
-  if (parsed.ok) return { reading: await readValid(file, parsed.manifest, settings) };
   const { site, path, blob } = file;
+  if (parsed.ok) {
+    const reading = await readValid(file, parsed.manifest, settings);
+    const stalled = reading !== null && 'here' in reading ? reading.here.stalled : null;
+    if (stalled === null) return { reading };
+    return { unreadable: { site, path, blob, stalled, isHere: true, elsewhere: null } };
+  }
   const message = parsed.problems.map((problem) => describeProblem(path, problem)).join('; ');
   const stalled = { reason: parsed.reason, message };
-  return { unreadable: { site, path, blob, stalled, elsewhere: null } };
+  return { unreadable: { site, path, blob, stalled, isHere: false, elsewhere: null } };
 }
 
 /** Used in place of a blob's id, because it changes with everything that the message depends on. */
@@ -57,6 +67,7 @@ export function unreadableForm(misplaced: MisplacedFile): UnreadableFile {
     path: `${site}.yaml`,
     blob: misplacedId(misplaced),
     stalled: { reason: 'InvalidManifest', message: describeMisplaced(misplaced) },
+    isHere: false,
     elsewhere: path === `${site}.yaml` ? null : path,
   };
 }

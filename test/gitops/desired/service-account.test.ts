@@ -54,6 +54,20 @@ test('a site with an unusable service account stays as applied, and says why wit
   expect(daemon.applied).toEqual([]);
   expect(daemon.objectCount('one')).toBe(before);
 
+  // What is applied stays in force: it is repaired, also after a restart of the daemon.
+  for (const restart of [async () => undefined, () => daemon.restart()]) {
+    await restart();
+    daemon.applied.length = 0;
+    const [key = ''] = daemon.of('containers', 'one');
+    daemon.world('containers').delete(key);
+    await daemon.fullPass();
+    await eventually(() => expect(daemon.of('containers', 'one')).toEqual([key]));
+    expect(daemon.applied).toMatchObject([{ target: 'containers', op: 'create', key }]);
+    await eventually(() =>
+      expect(daemon.loop.status('one')).toMatchObject({ reason: 'InvalidManifest', ready: false }),
+    );
+  }
+
   await push(await account(JSON_KEY));
   expect(await daemon.reaches('one', 'Ready')).toMatchObject({ ready: true });
 });
