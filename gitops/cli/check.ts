@@ -18,10 +18,14 @@ export interface CheckOptions extends OutputOptions {
   readonly envFile: readonly string[];
 }
 
-/** Only these parts have the setting, so that a part is known by it. */
+/** A part is known by its settings: no other part has one of these. */
 const PARTS = [
-  { setting: 'AGE_IDENTITY_FILE', ask: checkHost },
-  { setting: 'AUTH_JWKS_URL', ask: checkManagement },
+  { part: 'host', settings: ['AGE_IDENTITY_FILE', 'HOST_ADDRESS', 'CLOUDFLARE_ZONE_ID'], ask: checkHost },
+  {
+    part: 'management',
+    settings: ['AUTH_JWKS_URL', 'AUTH_ISSUER', 'TAG_SERVER_IMAGE'],
+    ask: checkManagement,
+  },
 ] as const;
 
 /**
@@ -35,11 +39,14 @@ export async function checkInstallation(
   const sources =
     envFile.length === 0 ? [env] : await Promise.all(envFile.map((file) => withFile(file, env)));
   const asked = sources.flatMap((source) =>
-    PARTS.flatMap(({ setting, ask }) => (source[setting] ? [ask(source)] : [])),
+    PARTS.flatMap(({ part, settings, ask }) => {
+      if (!settings.some((setting) => source[setting])) return [];
+      return [ask(source).then((checks) => checks.map((check) => ({ part, ...check })))];
+    }),
   );
   if (asked.length === 0) {
     throw new CliError(
-      `there are no settings to check: ${PARTS.map(({ setting }) => setting).join(' and ')} are unset. Run it where .env is, or name a file by --env-file; for an instance of npm start, run tagyard doctor --host`,
+      'there are no settings of a host or of management to check. Run it where .env is, or name a file by --env-file; for an instance of npm start, run tagyard doctor --host',
     );
   }
   report((await Promise.all(asked)).flat(), options);
@@ -50,8 +57,13 @@ export async function doctorHost(context: CliContext, options: OutputOptions): P
   report(await hostChecks(context), options);
 }
 
-function report(checks: readonly PartCheck[], options: OutputOptions): void {
-  print(options, { checks }, () => `${checks.map(renderCheck).join('')}${summaryOfChecks(checks)}\n`);
+function report(checks: readonly (PartCheck & { readonly part?: string })[], options: OutputOptions): void {
+  print(options, { checks }, () => {
+    const parts = [...Map.groupBy(checks, ({ part }) => part)].map(
+      ([part, own]) => `${part === undefined ? '' : `${part}\n`}${own.map(renderCheck).join('')}`,
+    );
+    return `${parts.join('')}${summaryOfChecks(checks)}\n`;
+  });
   if (checks.some(({ status }) => status === 'failed')) process.exitCode = 1;
 }
 

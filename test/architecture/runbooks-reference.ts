@@ -13,8 +13,8 @@ These checks are made in three places:
 - \`tagyard doctor --host\` asks the running daemons and the workers; \`tagyard doctor\` also asks for the sites.
 
 A check is \`passed\`, \`failed\` (a finding) or \`skipped\` (not checked: nothing is known). The exit code is 0 if there is
-nothing to fix, else 1; \`--json\` prints \`{ checks: [{ name, status, detail, fix }] }\`. A finding names the setting, the
-fact and the fix. A setting can be right for another user only: run \`tagyard check\` as the service's user.
+nothing to fix, else 1; \`--json\` prints \`{ checks: [{ part, name, status, detail, fix }] }\` (\`doctor\`: without
+\`part\`). A finding names the setting, the fact and the fix. A setting can be right for another user only: run \`tagyard check\` as the service's user.
 `;
 
 /** The reference of all checks: docs/runbooks.md. */

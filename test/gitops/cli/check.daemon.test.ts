@@ -231,10 +231,12 @@ describe('the commands', () => {
     ];
     const { exitCode, stdout } = await tagyard('check', ...files.flatMap((file) => ['--env-file', file]));
     expect(exitCode).toBe(1);
-    expect(stdout).toMatch(/^failed +settings .*HOST_ADDRESS[\s\S]*^failed +settings .*SMTP_URL/m);
+    expect(stdout).toMatch(
+      /^host\nfailed +settings .*HOST_ADDRESS[\s\S]*^management\nfailed +settings .*SMTP_URL/m,
+    );
     expect(await tagyard('check')).toMatchObject({
       exitCode: 1,
-      stderr: expect.stringContaining('there are no settings to check'),
+      stderr: expect.stringContaining('there are no settings of a host or of management to check'),
     });
   });
 
