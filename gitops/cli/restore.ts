@@ -57,6 +57,8 @@ async function survey(source: Source): Promise<Survey> {
   for await (const { name, content } of readArchive(source.file, source.keys)) {
     if (name === ABOUT) found = JSON.parse(content.toString());
     if (!name.startsWith(FILES)) continue;
+    // Anyone who knows the recipient can encrypt to it.
+    if (name.split('/').includes('..')) throw new CliError(`${source.file} is no backup: it has ${name}`);
     const path = `/${name.slice(FILES.length)}`;
     contents.set(path, content);
     const present = await readFile(path).catch(() => content);

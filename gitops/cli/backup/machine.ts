@@ -56,11 +56,12 @@ export async function hostMachine(paths: readonly string[]): Promise<MachinePart
     ...KEPT.map((name) => join(settings.STATE_DIR ?? '', name)),
   ]);
   const given = named.filter((path) => path !== undefined && path !== '').map((path) => resolve(path ?? ''));
-  const [first] = daemons;
+  // The database's commits are in management's mirror first.
+  const of = daemons.find(isManagement) ?? daemons[0] ?? {};
   return {
     files: await filesUnder([...paths.map((path) => resolve(path)), ...given]),
-    repo: repoOf(first ?? {}),
-    branch: first?.SITES_BRANCH || 'main',
+    repo: repoOf(of),
+    branch: of.SITES_BRANCH || 'main',
     database: databaseOf(daemons),
   };
 }
@@ -98,8 +99,12 @@ function repoOf({ SITES_REPO: url = '', STATE_DIR: state = '' }: SettingsOfDaemo
   );
 }
 
+function isManagement({ AUTH_JWKS_URL: url }: SettingsOfDaemon): boolean {
+  return url !== undefined;
+}
+
 export function databaseOf(daemons: readonly SettingsOfDaemon[]): string | null {
-  const management = daemons.find(({ AUTH_JWKS_URL: url }) => url !== undefined);
+  const management = daemons.find(isManagement);
   if (management === undefined) return null;
   const url = management.PORT_POOL_DATABASE_URL || management.DATABASE_URL;
   if (url) return url;

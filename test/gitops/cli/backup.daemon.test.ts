@@ -2,8 +2,10 @@ import { existsSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { writeArchive } from '../../../gitops/cli/backup/archive.ts';
 import { Home } from '../../../gitops/cli/instance/home.ts';
 import { connectEmbedded } from '../../../management/db/connect.ts';
 import { migrate } from '../../../management/db/migrate.ts';
@@ -165,11 +167,23 @@ test.each([
 });
 
 test('another identity is refused', async () => {
-  const { generateIdentity } = await import('age-encryption');
   const other = join(dir, 'other-identity');
   await writeFile(other, `${await generateIdentity()}\n`);
   const refused = await restore(file, join(dir, 'untouched'), other);
   expect(refused.stderr).toBe(`${file} is encrypted to another identity`);
+});
+
+test('a file that a stranger has made can’t write outside of the home', async () => {
+  const made = join(dir, 'made.age');
+  const recipient = await identityToRecipient((await readFile(identity, 'utf8')).trim());
+  const about = { version: 1, release: '0', at: new Date().toISOString(), isEmbedded: true };
+  await writeArchive(made, recipient, async (put) => {
+    await put('files/../escaped', 'x');
+    await put('backup.json', JSON.stringify({ ...about, settings: [], database: null, revision: null }));
+  });
+  const refused = await restore(made, join(dir, 'untouched'));
+  expect(refused.stderr).toBe(`${made} is no backup: it has files/../escaped`);
+  expect(existsSync(join(dir, 'escaped'))).toBe(false);
 });
 
 test('a home with anything in it is refused, and stays as it is', async () => {
