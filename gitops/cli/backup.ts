@@ -36,7 +36,7 @@ export async function backup(
   try {
     const machine = isEmbedded ? await embeddedMachine(path) : await hostMachine(settings);
     const root = isEmbedded ? path : '/';
-    await writeArchive(resolve(file), recipient, async (put) => {
+    const made = await writeArchive(resolve(file), recipient, async (put) => {
       // Before the commits: what the database knows of must be among them.
       const database = await putDatabase(machine.database, put);
       const revision = await tipOf(machine.repo, machine.branch);
@@ -46,18 +46,12 @@ export async function backup(
         const { mode } = await stat(one);
         await put(`${FILES}${relative(root, one)}`, await readFile(one), mode & 0o777);
       }
-      const made: About = {
-        version: 1,
-        release: RELEASE,
-        at: new Date().toISOString(),
-        isEmbedded,
-        settings,
-        database,
-        revision,
-      };
-      await put(ABOUT, JSON.stringify(made));
-      process.stdout.write(`${described(made, machine)} → ${file}, encrypted to ${recipient}\n`);
+      const at = new Date().toISOString();
+      const about: About = { version: 1, release: RELEASE, at, isEmbedded, settings, database, revision };
+      await put(ABOUT, JSON.stringify(about));
+      return about;
     });
+    process.stdout.write(`${described(made, machine)} → ${file}, encrypted to ${recipient}\n`);
   } finally {
     lock?.release();
   }

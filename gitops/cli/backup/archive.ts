@@ -24,13 +24,13 @@ type Put = (name: string, content: Buffer | string, mode?: number) => Promise<vo
 
 /**
  * Writes a tar archive, packed by gzip and encrypted in age's binary form. `path` gets it as a whole, or nothing. Throws
- * `CliError` where the file exists.
+ * `CliError`.
  */
-export async function writeArchive(
+export async function writeArchive<Result>(
   path: string,
   recipient: string,
-  fill: (put: Put) => Promise<void>,
-): Promise<void> {
+  fill: (put: Put) => Promise<Result>,
+): Promise<Result> {
   if (existsSync(path)) throw new CliError(`${path} exists already; name a new file`);
   const encrypter = new Encrypter();
   encrypter.addRecipient(recipient);
@@ -42,19 +42,26 @@ export async function writeArchive(
   const file = createWriteStream(draft, { mode: 0o600 });
   const written = pipeline(Readable.fromWeb(sealed as ReadableStream), file);
   try {
-    const filled = fill((name, content, mode = 0o600) => put(archive, { name, mode }, content)).then(() =>
-      archive.finalize(),
+    const filled = fill((name, content, mode = 0o600) => put(archive, { name, mode }, content)).then(
+      (result) => {
+        archive.finalize();
+        return result;
+      },
     );
     // A disk that is full ends the writing, and so must end the filling.
-    await Promise.all([filled, written]);
+    const [result] = await Promise.all([filled, written]);
     await syncFile(draft);
     await rename(draft, path);
     await syncDirectory(dirname(path));
+    return result;
   } catch (cause) {
-    archive.destroy();
+    const error = cause instanceof Error ? cause : new Error(String(cause));
+    archive.destroy(error);
     await written.catch(() => undefined);
     await rm(draft, { force: true });
-    throw cause;
+    throw error instanceof CliError
+      ? error
+      : new CliError(`${path} was not written: ${error.message}`, { cause });
   }
 }
 

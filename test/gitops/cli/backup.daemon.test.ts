@@ -1,5 +1,17 @@
 import { existsSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import {
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
@@ -128,6 +140,23 @@ test('a running instance is refused, because its database has one user', async (
     lock.release();
   }
 });
+
+test('a disk that is full and a part that is missing leave no file', async () => {
+  const full = join(dir, 'full.age');
+  // Writes to this device fail as on a full disk (full(4)).
+  await symlink('/dev/full', `${full}.part`);
+  const failed = await tagyard(['backup', full]);
+  expect(failed.stderr).toMatch(/full\.age was not written: ENOSPC/);
+
+  const repo = join(home, 'sites.git');
+  await rename(repo, `${repo}.away`);
+  try {
+    expect((await tagyard(['backup', full])).stderr).toMatch(/full\.age was not written: git /);
+  } finally {
+    await rename(`${repo}.away`, repo);
+  }
+  expect((await readdir(dir)).filter((name) => name.startsWith('full'))).toEqual([]);
+}, 60_000);
 
 test('a damaged recipient is refused', async () => {
   const refused = await tagyard(['backup', join(dir, 'other.age'), '--recipient', 'age1nobody']);
