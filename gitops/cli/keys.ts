@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chown, readFile, stat } from 'node:fs/promises';
-import { parseEnv } from 'node:util';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { z } from 'zod';
 import { writeDurably } from '../../base/durable.ts';
+import { type SettingsOfDaemon, settingsInFile } from './backup/machine.ts';
 import { Home } from './instance/home.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { CliError } from './output/cli-error.ts';
@@ -21,7 +21,7 @@ export interface RotateOptions {
 /** A daemon's file of settings. */
 interface SettingsFile {
   readonly path: string;
-  readonly values: Readonly<Record<string, string | undefined>>;
+  readonly values: SettingsOfDaemon;
 }
 
 /**
@@ -36,7 +36,9 @@ export async function rotate(
   if (key === 'age' && finish === true) return await encryptAnew(context);
   const home = new Home(context.home);
   if (settings === undefined && existsSync(home.at('instance.json'))) return await rotateEmbedded(home, key);
-  const files = await Promise.all((settings ?? ['.env']).map(readSettingsFile));
+  const files = await Promise.all(
+    (settings ?? ['.env']).map(async (path) => ({ path, values: await settingsInFile(path) })),
+  );
   if (key === 'age') await addIdentity(files);
   else await rotateInfra(files, finish === true);
 }
@@ -115,16 +117,6 @@ async function rotateInfra(files: readonly SettingsFile[], isEnd: boolean): Prom
       ? 'Restart the provisioner: then it refuses the old secret.\n'
       : 'Restart the provisioner, then management; then run tagyard keys rotate infra --finish.\n',
   );
-}
-
-async function readSettingsFile(path: string): Promise<SettingsFile> {
-  const text = await readFile(path, 'utf8').catch((cause: Error) => {
-    throw new CliError(
-      `${path} can't be read: ${cause.message}; name the files of the daemons’ settings with --settings`,
-      { cause },
-    );
-  });
-  return { path, values: parseEnv(text) };
 }
 
 /** Replaces the lines of the setting, or appends one. */

@@ -49,7 +49,7 @@ export async function embeddedMachine(home: string): Promise<MachineParts> {
 
 /** The daemons whose settings are in these files. Throws `CliError` where one of them is no part of the other. */
 export async function hostMachine(paths: readonly string[]): Promise<MachineParts> {
-  const daemons = await Promise.all(paths.map(settingsIn));
+  const daemons = await Promise.all(paths.map(settingsInFile));
   await demandPair(daemons);
   const named = daemons.flatMap((settings) => [
     ...NAMED.map((name) => settings[name]),
@@ -66,7 +66,7 @@ export async function hostMachine(paths: readonly string[]): Promise<MachinePart
   };
 }
 
-async function settingsIn(path: string): Promise<SettingsOfDaemon> {
+export async function settingsInFile(path: string): Promise<SettingsOfDaemon> {
   const text = await readFile(path, 'utf8').catch((cause: Error) => {
     throw new CliError(
       `${path} can't be read: ${cause.message}; name the files of the daemons’ settings with --settings`,
