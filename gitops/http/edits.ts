@@ -197,7 +197,12 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       async (request, reply) => {
         const { site } = request.params;
         const { revision, removal } = request.body;
-        const { reverted, edit } = await revertOf(repo, site, { revision, removal });
+        const { reverted, edit } = await revertOf(repo, site, {
+          revision,
+          removal,
+          host: deps.host,
+          keyFile: deps.ageIdentity,
+        });
         const trailers = { Reverts: reverted };
         const committed = await commitEdit(request, {
           site,

@@ -1,6 +1,6 @@
 import type { SitesRepo } from '../../sites/repo/sites-repo.ts';
 import { ProvisionerProblem } from './errors.ts';
-import { currentManifest, removeSite } from './site-edits.ts';
+import { currentManifest, demandSecrets, removeSite } from './site-edits.ts';
 
 interface Revert {
   /** The commit that is reverted. */
@@ -17,7 +17,18 @@ interface Revert {
 export async function revertOf(
   repo: SitesRepo,
   site: string,
-  { revision, removal }: { readonly revision: string | undefined; readonly removal: boolean },
+  {
+    revision,
+    removal,
+    host,
+    keyFile,
+  }: {
+    readonly revision: string | undefined;
+    readonly removal: boolean;
+    readonly host: string;
+    /** The identities of the host. */
+    readonly keyFile: string;
+  },
 ): Promise<Revert> {
   const from = revision === undefined ? await repo.head() : await repo.resolve(revision);
   if (from === null) throw new ProvisionerProblem('unknown_ref');
@@ -43,9 +54,11 @@ export async function revertOf(
         if (!removal && removed !== current) throw await unconfirmed(repo, site, newest);
         return removed;
       }
-      // Throws where the old text is invalid: a site is not reverted to a manifest that can't be applied.
+      // Throws where the old text is invalid or can't be decrypted: a site is not reverted to a manifest that can't be
+      // applied.
       const text = before?.text ?? '';
       const wanted = await currentManifest(site, text);
+      if (wanted.state === 'present' && wanted.host === host) await demandSecrets(keyFile, wanted);
       if (wanted.state === 'present' || current === null) return text;
       if (!removal && (await removeSite(site, current)) !== current)
         throw await unconfirmed(repo, site, newest);

@@ -15,6 +15,7 @@ import {
   encryptFor,
   encryptSecret,
   identitiesIn,
+  type Secret,
   unbound,
 } from '../../sites/manifest/secrets.ts';
 import { ProvisionerProblem } from './errors.ts';
@@ -104,16 +105,26 @@ export async function rotateSecrets(keyFile: string, site: string, text: string 
   for (const { name, read, replace } of SECRET_MEMBERS) {
     const given = read(manifest);
     if (given === undefined || (await decryptSecret(first, given).catch(() => null)) !== null) continue;
-    const secret = await decryptSecret(keyFile, given).catch((cause: Error) => {
-      throw new ProvisionerProblem('invalid_manifest', {
-        detail: `${name} can’t be decrypted: ${cause.message}`,
-        cause,
-      });
-    });
+    const secret = await decrypted(keyFile, name, given);
     // The plaintext has its binding to the container.
     rotated = replace(rotated, await encryptSecret(recipient, secret.reveal()));
   }
   return rotated === manifest ? (text ?? '') : formatManifest(rotated);
+}
+
+/** Throws `invalid_manifest` where a secret of the manifest can't be decrypted here. */
+export async function demandSecrets(keyFile: string, manifest: Manifest): Promise<void> {
+  for (const { name, read } of SECRET_MEMBERS) {
+    const given = read(manifest);
+    if (given !== undefined) await decrypted(keyFile, name, given);
+  }
+}
+
+async function decrypted(keyFile: string, name: string, armored: string): Promise<Secret> {
+  return await decryptSecret(keyFile, armored).catch((cause: Error) => {
+    const detail = `${name} can’t be decrypted on this host: ${cause.message}`;
+    throw new ProvisionerProblem('invalid_manifest', { detail, cause });
+  });
 }
 
 /** The manifest with git's ciphertext for each secret whose plaintext is the same. */
