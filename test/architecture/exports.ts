@@ -6,7 +6,7 @@ import { importTarget, isNode, lineOf, type Node, parse, type SourceFile } from 
 const BY_CONTRACT: readonly { readonly name: string; readonly in: string }[] = [
   { name: 'default', in: '**' },
   { name: 'config', in: 'plugins/*/config.ts' },
-  { name: 'up', in: 'management/db/migrations/*/*.ts' },
+  { name: 'up', in: 'management/db/migrations/*.ts' },
 ];
 
 const isByContract = (path: string, name: string) =>

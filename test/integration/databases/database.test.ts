@@ -183,7 +183,7 @@ describeWith('postgresql', 'the database of management', () => {
 
     test('are all on the list, in order', () => {
       const folder = fileURLToPath(new URL('../../../management/db/migrations/', import.meta.url));
-      const files = globSync('*/*.ts', { cwd: folder }).map((path) => basename(path));
+      const files = globSync('*.ts', { cwd: folder }).map((path) => basename(path));
       expect(files.sort()).toEqual(names.map((name) => `${name}.ts`));
     });
 

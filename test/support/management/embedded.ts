@@ -32,7 +32,7 @@ export async function migratedEngine(): Promise<() => Promise<PGlite>> {
 function cachedAt(): string {
   const engine = createRequire(import.meta.url).resolve('@electric-sql/pglite');
   const manifest = join(dirname(engine), '..', 'package.json');
-  const parts = [manifest, ...globSync('*/*.ts', { cwd: MIGRATIONS }).map((path) => join(MIGRATIONS, path))];
+  const parts = [manifest, ...globSync('*.ts', { cwd: MIGRATIONS }).map((path) => join(MIGRATIONS, path))];
   const hash = createHash('sha256');
   for (const path of parts.sort()) hash.update(path).update(readFileSync(path));
   return join(CACHE, `migrated-${hash.digest('hex').slice(0, 16)}.tar`);

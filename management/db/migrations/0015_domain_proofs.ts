@@ -1,5 +1,5 @@
 import { type Kysely, sql } from 'kysely';
-import { registrableDomain } from '../../../../sites/manifest/schema.ts';
+import { registrableDomain } from '../../../sites/manifest/schema.ts';
 
 const STATEMENTS = [
   // `seen_at`: when the record was last found. `settled`: the manifests of all the client's sites agree with the status.
