@@ -28,7 +28,8 @@ describeWith('postgresql', 'a backup of a host', () => {
 
   test('brings database, settings, keys and an empty repository back, and refuses what is in use', async () => {
     const { urls, db, owner } = await postgresql.connections();
-    const world = await World.open({ db, owner, logLevel: 'silent' });
+    const origin = join(dir, 'sites.git');
+    const world = await World.open({ db, owner, bare: origin, logLevel: 'silent' });
     const client = await world.client();
     const made = await world.call('POST', '/server-containers', {
       as: 'owner',
@@ -47,7 +48,7 @@ describeWith('postgresql', 'a backup of a host', () => {
       'AUTH_JWKS_URL=https://login.example.net/jwks.json',
       `DATABASE_URL=${urls.api}`,
       `PORT_POOL_DATABASE_URL=${urls.owner}`,
-      `SITES_REPO=${world.bare}`,
+      `SITES_REPO=${origin}`,
       `STATE_DIR=${join(dir, 'state')}`,
       'INFRA_SECRET=the-same',
       `AGE_RECIPIENT=${recipient}`,
@@ -66,14 +67,18 @@ describeWith('postgresql', 'a backup of a host', () => {
     const offlineFile = join(dir, 'offline-identity');
     await writeFile(offlineFile, `${offline}\n`);
     // The API is in use meanwhile.
-    const done = await backup(file, await identityToRecipient(offline));
-    expect(done).toMatchObject({ exitCode: 0, stderr: '' });
-    const restore = (env: Record<string, string> = {}) =>
-      tagyardHere('', ['restore', file, '--identity', offlineFile], env);
+    const live = join(dir, 'live.age');
+    const to = await identityToRecipient(offline);
+    expect(await backup(live, to)).toMatchObject({ exitCode: 0, stderr: '' });
+    const restore = (env: Record<string, string> = {}, from = file) =>
+      tagyardHere('', ['restore', from, '--identity', offlineFile], env);
 
     // The database is in use.
-    expect((await restore()).stderr).toContain('the database was not restored: the database isn’t empty');
+    expect((await restore({}, live)).stderr).toContain(
+      'the database was not restored: the database isn’t empty',
+    );
     await world.close();
+    expect(await backup(file, to)).toMatchObject({ exitCode: 0, stderr: '' });
     const before = await postgresql.dump(urls);
 
     // A file with another content stays.

@@ -253,8 +253,10 @@ export async function certificatesDaemon(
     ask: async (asked: Ask) => await ask(running.backend.endpoint(), { ca: await pebble.root(), ...asked }),
     endpoint: () => running.backend.endpoint(),
     stored: (...path: string[]) => readFile(join(home.directory, 'acme', ...path), 'utf8'),
-    async restart() {
+    /** `meanwhile`: what happens while it is stopped. */
+    async restart(meanwhile: () => Promise<void> = async () => undefined) {
       await running.stack.disposeAsync();
+      await meanwhile();
       running = await build();
     },
     close: () => held.disposeAsync(),
