@@ -111,10 +111,6 @@ export async function dockerDataRoot(given?: Docker): Promise<string | null> {
   return engineInfo.parse(info).DockerRootDir;
 }
 
-/** What to do if `dockerBridgeGateway` finds no address. */
-export const BRIDGE_FIX =
-  'Remove "bridge": "none" from Docker’s daemon.json (or start Docker), restart Docker, then the provisioner: it makes the proxy listen on the bridge.';
-
 /**
  * This host's address on Docker's default bridge, which `host-gateway` resolves to: containers can reach a proxy that
  * listens on it. `null` if the network has none, or it isn't an address of this machine.

@@ -7,7 +7,7 @@ import {
   containerSpecs,
   type LoadedManifest,
 } from '../../sites/manifest/containers.ts';
-import { BRIDGE_FIX } from '../clients/docker.ts';
+import { RUNBOOKS } from '../report/runbooks.ts';
 
 /** Whether the processing servers of a site reach its preview server, which Tag Manager's previews need. */
 interface PreviewPath {
@@ -126,7 +126,7 @@ async function remedy(
 ): Promise<string> {
   const host = await gateway();
   if (host === null) {
-    if (ownNetwork) return BRIDGE_FIX;
+    if (ownNetwork) return RUNBOOKS.docker_bridge.fixes.none;
     return 'Make the name resolve to this host’s proxy, and make the containers trust its certificate: see CONTAINER_CA_FILE.';
   }
   const at = `${host}:${port}`;

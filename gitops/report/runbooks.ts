@@ -1,5 +1,3 @@
-import { BRIDGE_FIX } from '../clients/docker.ts';
-
 /** A check of an installation: docs/runbooks.md has a section for each. */
 interface Runbook {
   /** What passes. */
@@ -71,7 +69,7 @@ export const RUNBOOKS = {
     fixes: {
       silent:
         'Install and start Docker (systemctl start docker), and let this user reach it: the group docker.',
-      none: BRIDGE_FIX,
+      none: 'Remove "bridge": "none" from Docker’s daemon.json (or start Docker), restart Docker, then the provisioner: it makes the proxy listen on the bridge.',
     },
   },
   nginx: {

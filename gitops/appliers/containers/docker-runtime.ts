@@ -6,7 +6,6 @@ import { limit } from '../../../base/limit.ts';
 import { siteOfMark } from '../../../base/ownership.ts';
 import { withSharedSignal } from '../../../base/shared-signal.ts';
 import {
-  BRIDGE_FIX,
   callDocker,
   DockerConflict,
   DockerRefusal,
@@ -16,6 +15,7 @@ import {
   unlessGone,
 } from '../../clients/docker.ts';
 import { dockerEvents } from '../../clients/docker-events.ts';
+import { RUNBOOKS } from '../../report/runbooks.ts';
 import { ensureImage } from './docker-image.ts';
 import {
   CONTAINER_PORT,
@@ -150,7 +150,9 @@ export function dockerRuntime(settings: DockerRuntimeOptions): Runtime {
     if (networkOf === undefined) return {};
     const previewAddress = await dockerBridgeGateway(docker, signal);
     if (previewAddress === null)
-      throw new RetryableError(`Docker’s default bridge network is not up. ${BRIDGE_FIX}`);
+      throw new RetryableError(
+        `Docker’s default bridge network is not up. ${RUNBOOKS.docker_bridge.fixes.none}`,
+      );
     return { network: { name: networkOf(site), previewAddress } };
   }
 

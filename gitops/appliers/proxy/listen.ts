@@ -1,5 +1,5 @@
 import type { Log } from '../../../base/log.ts';
-import { BRIDGE_FIX } from '../../clients/docker.ts';
+import { RUNBOOKS } from '../../report/runbooks.ts';
 
 interface Bridge {
   /** This host's address on Docker's default bridge; `null`: the bridge isn't up. */
@@ -22,7 +22,10 @@ export async function listenAddresses(
   if (configured.includes(ALL)) return configured;
   const address = await gateway().catch(() => null);
   if (address === null) {
-    log.warn({}, `previews don’t work: Docker’s default bridge is not up. ${BRIDGE_FIX}`);
+    log.warn(
+      {},
+      `previews don’t work: Docker’s default bridge is not up. ${RUNBOOKS.docker_bridge.fixes.none}`,
+    );
     return configured;
   }
   if (configured.includes(address)) return configured;
