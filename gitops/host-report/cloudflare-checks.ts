@@ -2,7 +2,7 @@ import { KV_NAMESPACES } from '../../plugins/document.ts';
 import { namespaceTitle } from '../appliers/edge/store.ts';
 import type { CloudflareClient } from '../clients/cloudflare.ts';
 import { CloudflareRefusal } from '../clients/cloudflare-errors.ts';
-import { checkPart } from '../report/check-part.ts';
+import { checkPart, NotChecked } from '../report/check-part.ts';
 import type { PartCheck } from '../report/report.ts';
 
 interface Account {
@@ -16,6 +16,7 @@ const UNKNOWN_ZONE: readonly number[] = [7003, 9109, 1001];
 /** No object of Cloudflare has this id, so its deletion changes nothing. */
 const NO_OBJECT = '0'.repeat(32);
 const NO_KEY = 'tagyard-check';
+const EDIT_KV = 'Account, Workers KV Storage: Edit';
 
 /** Checks the token, the zone and the domain against each other. Never throws. */
 export async function checkZone({ client, zoneId }: Account, edgeDomain: string): Promise<PartCheck> {
@@ -55,16 +56,18 @@ export async function checkToken(
   return await checkPart('cloudflare_token', {
     fix: 'lacks',
     async ask(signal, fault) {
+      const namespace = namespaceTitle(script, KV_NAMESPACES[0]);
       const absent = { deletes: [{ id: NO_OBJECT }], puts: [], posts: [] };
       const edits: readonly (readonly [string, () => Promise<unknown>])[] = [
         ['Zone, Zone: Read', () => client.zone(zoneId, signal)],
         ['Zone, Workers Routes: Edit', () => client.deleteRoute(zoneId, NO_OBJECT, signal)],
         [
-          'Account, Workers KV Storage: Edit',
+          EDIT_KV,
           async () => {
             const all = await client.namespaces(signal);
-            const own = all.find(({ title }) => title === namespaceTitle(script, KV_NAMESPACES[0]));
-            if (own !== undefined) await client.deleteKv(own.id, [NO_KEY], signal);
+            const own = all.find(({ title }) => title === namespace);
+            if (own === undefined) throw new NotChecked(`${EDIT_KV}: there is no namespace ${namespace} yet`);
+            await client.deleteKv(own.id, [NO_KEY], signal);
           },
         ],
         ['Account, Workers Scripts: Read', () => client.scriptBindings(script, signal)],
@@ -73,26 +76,33 @@ export async function checkToken(
       const asked = await Promise.all(
         (writesDns ? [...edits, dns] : edits).map(async ([permission, ask]) => ({
           permission,
-          has: await isAllowed(ask),
+          answer: await answerOf(ask),
         })),
       );
-      const lacking = asked.flatMap(({ permission, has }) => (has ? [] : [permission]));
-      if (lacking.length === 0) return `it has ${asked.map(({ permission }) => permission).join('; ')}`;
-      throw fault(`CLOUDFLARE_API_TOKEN lacks ${lacking.join('; ')}`, 'lacks');
+      const named = (wanted: 'has' | 'lacks') =>
+        asked.flatMap(({ permission, answer }) => (answer === wanted ? [permission] : []));
+      const lacking = named('lacks');
+      if (lacking.length > 0) throw fault(`CLOUDFLARE_API_TOKEN lacks ${lacking.join('; ')}`, 'lacks');
+      const has = `it has ${named('has').join('; ')}`;
+      for (const { answer } of asked) {
+        if (answer instanceof NotChecked) throw new NotChecked(`${answer.message}; ${has}`);
+      }
+      return has;
     },
     explain: unanswered,
   });
 }
 
 /** What is absent was looked for, so the token has the permission. Other refusals say nothing of it. */
-async function isAllowed(ask: () => Promise<unknown>): Promise<boolean> {
+async function answerOf(ask: () => Promise<unknown>): Promise<'has' | 'lacks' | NotChecked> {
   try {
     await ask();
-    return true;
+    return 'has';
   } catch (error) {
+    if (error instanceof NotChecked) return error;
     const meaning = error instanceof CloudflareRefusal ? error.meaning : null;
-    if (meaning === 'absent') return true;
-    if (meaning === 'unauthorized') return false;
+    if (meaning === 'absent') return 'has';
+    if (meaning === 'unauthorized') return 'lacks';
     throw error;
   }
 }

@@ -82,6 +82,16 @@ test('a token for DNS elsewhere needs no permission for DNS', async () => {
   expect(await checkToken(lacking, { writesDns: false })).toMatchObject({ status: 'passed' });
 });
 
+test('without a namespace, the permission to write to one is not checked', async () => {
+  const own = await start();
+  expect(await checkToken({ ...own, script: 'other' }, { writesDns: true })).toMatchObject({
+    status: 'skipped',
+    detail: expect.stringMatching(
+      /^Account, Workers KV Storage: Edit: .*other-ROUTES.*it has Zone, Zone: Read; /,
+    ),
+  });
+});
+
 test('the check of the token changes nothing', async () => {
   const own = await start();
   const { signal } = new AbortController();
