@@ -94,6 +94,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     reportSite: built.reportSite,
     askEdge: edgeAnswers(env),
     checkParts: built.checkParts,
+    trySettings: built.trySettings,
     certificatesOf: (site) => certificates.statuses(site),
     conditionsOf: (site) => built.conditionsOf?.(site) ?? [],
     profiles: built.profiles,
@@ -110,7 +111,9 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   loop.start();
   certificates.start((site) => loop.checkSite(site));
   // Not awaited: sites are served, and the API answers, meanwhile. It never rejects.
-  void built.checkParts([]).then((checks) => logFindings(checks, log));
+  void Promise.all([built.trySettings([]), built.checkParts([])]).then((checks) =>
+    logFindings(checks.flat(), log),
+  );
 
   const running = stack.move();
   return { url, checkAll: () => loop.sync(), stop: () => running.disposeAsync() };

@@ -8,7 +8,7 @@ import { summaryOfChecks } from '../report/log-findings.ts';
 import type { PartCheck } from '../report/report.ts';
 import { RUNBOOKS } from '../report/runbooks.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
-import { hostChecks } from './live.ts';
+import { hostAndSettings } from './live.ts';
 import { renderCheck } from './output/checks.ts';
 import { CliError } from './output/cli-error.ts';
 import { type OutputOptions, print } from './output/print.ts';
@@ -54,7 +54,7 @@ export async function checkInstallation(
 
 /** `tagyard doctor --host`: the same of the running daemons, and of the workers. */
 export async function doctorHost(context: CliContext, options: OutputOptions): Promise<void> {
-  report(await hostChecks(context), options);
+  report(await hostAndSettings(context), options);
 }
 
 function report(checks: readonly (PartCheck & { readonly part?: string })[], options: OutputOptions): void {

@@ -21,20 +21,29 @@ const PLAN_MS = 20_000;
 
 /** Observes all targets and asks all parts at once, each within a time limit. A failure becomes a failed check. */
 export async function observeLive(context: CliContext): Promise<Live> {
-  const [parts, observation] = await Promise.all([hostChecks(context), observeTargets(context)]);
+  const [parts, observation] = await Promise.all([hostChecks(context, HEALTH), observeTargets(context)]);
   return { plan: observation.plan, checks: [...parts, ...observation.checks] };
 }
 
-/** Asks the host, management and the verification worker likewise. */
-export async function hostChecks(context: CliContext): Promise<PartCheck[]> {
+/** Asks the host, management and the verification worker likewise. The host tries its settings, too. */
+export async function hostAndSettings(context: CliContext): Promise<PartCheck[]> {
+  return await hostChecks(context, { ...HEALTH, path: '/health?settings=true', timeoutMs: SETTINGS_MS });
+}
+
+async function hostChecks(
+  context: CliContext,
+  call: Parameters<typeof callProvisioner>[1],
+): Promise<PartCheck[]> {
   const health = asked(
     'provisioner',
-    async () => healthSchema.parse(await callProvisioner(context, HEALTH)).checks,
+    async () => healthSchema.parse(await callProvisioner(context, call)).checks,
   );
   return (await Promise.all([health, otherParts(context)])).flat();
 }
 
-const HEALTH = { method: 'GET', path: '/health' } as const;
+const HEALTH: Parameters<typeof callProvisioner>[1] = { method: 'GET', path: '/health' };
+/** A try of git or nginx takes up to 8 s, after the sites have been read. */
+const SETTINGS_MS = 20_000;
 
 async function observeTargets(context: CliContext): Promise<Live> {
   const timeout = Math.min(OBSERVE_SECONDS, timeoutMs(context.env, PLAN_MS) / 2_000);

@@ -18,7 +18,7 @@ import { checkPart } from '../report/check-part.ts';
 import type { ClusterOptions, Host } from './contract.ts';
 import { gatewayDestination } from './gateway-destination.ts';
 import { addressesOf, gatewaySource } from './gateway-source.ts';
-import { hostPreflight } from './preflight.ts';
+import { checkHostParts, tryHostSettings } from './preflight.ts';
 import { createAppliers, openSharedServices, reportSettings } from './shared.ts';
 
 /** A connection is tried to the pods of this many sites: policies are enforced for all sites or for none. */
@@ -87,7 +87,7 @@ export async function buildCluster(
     },
     async checkParts(sites) {
       const checks = await Promise.all([
-        hostPreflight(env, { client: shared.cloudflare.client, sites, proxy: null }),
+        checkHostParts(env, { client: shared.cloudflare.client, sites }),
         delivered === null ? [] : checkFirst(sites, delivered.source),
         checkPart('cluster', {
           fix: 'silent',
@@ -114,6 +114,8 @@ export async function buildCluster(
       ]);
       return checks.flat();
     },
+    trySettings: async (sites) =>
+      await tryHostSettings(env, { client: shared.cloudflare.client, sites, proxy: null }),
   };
 }
 

@@ -23,6 +23,8 @@ export interface Host {
   conditionsOf?(site: string): readonly SiteCondition[];
   /** Checks the parts that only this host can reach. `sites`: the applied sites. */
   checkParts(sites: readonly LoadedManifest[]): Promise<PartCheck[]>;
+  /** Tries the settings, which takes longer. `sites`: the applied sites. */
+  trySettings(sites: readonly LoadedManifest[]): Promise<PartCheck[]>;
 }
 
 export interface HostOptions {

@@ -8,7 +8,7 @@ import { hostReporter } from '../host-report/report.ts';
 import { runningPreviews } from '../host-report/running-previews.ts';
 import type { Host, HostOptions } from './contract.ts';
 import { openMachineServices } from './machine-services.ts';
-import { hostPreflight } from './preflight.ts';
+import { checkHostParts, tryHostSettings } from './preflight.ts';
 import { createAppliers, reportSettings } from './shared.ts';
 
 /**
@@ -46,11 +46,16 @@ export async function buildMachine(
       const proxy = services.proxy.endpoint();
       const [site] = sites;
       const checks = await Promise.all([
-        hostPreflight(env, { client: services.cloudflare.client, sites, proxy }),
+        checkHostParts(env, { client: services.cloudflare.client, sites }),
         checkProxy({ address: proxy.address, port: proxy.httpPort }),
         site === undefined ? unusedPart('preview') : checkPreview(site, previewPath),
       ]);
       return checks.flat();
     },
+    trySettings: async (sites) =>
+      await tryHostSettings(env, {
+        ...{ client: services.cloudflare.client, sites },
+        proxy: services.proxy.endpoint(),
+      }),
   };
 }

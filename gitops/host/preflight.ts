@@ -56,45 +56,28 @@ interface PreflightDeps {
 }
 
 /**
- * The checks of a host that its settings alone allow: `tagyard check` makes them before the first start, each start logs
- * what they find, and `GET /health` has them beside the checks of what runs. None throws.
+ * Tries each setting of a host: `tagyard check` does it before the first start, each start logs what is found, and
+ * `GET /health` does it where that is asked for. None throws.
  */
-export async function hostPreflight(
+export async function tryHostSettings(
   env: Env,
   { client, recipient, sites, proxy }: PreflightDeps,
 ): Promise<PartCheck[]> {
-  const resolver = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
   const { CLOUDFLARE_ZONE_ID: zoneId, EDGE_SCRIPT_NAME: script, HOP_SECRET: hopSecret } = env;
   const account = { client, zoneId, script };
   const [site] = sites;
-  const url = site && new URL(env.EDGE_PUBLIC_URL.replace('{host}', site.hostnames.edge));
   const upstream = env.EDGE_UPSTREAM === undefined ? null : edgeUpstream(env.EDGE_UPSTREAM);
-  const name = site?.hostnames.edge ?? `${NO_SITE}.${env.EDGE_DOMAIN}`;
   return (
     await Promise.all([
       checkClock(env.CLOUDFLARE_API_URL),
-      existsSync(env.STATE_DIR)
-        ? checkDisk(env.STATE_DIR)
-        : skippedPart('disk', `STATE_DIR: ${env.STATE_DIR} is made at the first start`),
       checkAgeIdentity(env.AGE_IDENTITY_FILE, recipient),
       checkRights({ url: env.SITES_REPO, branch: env.SITES_BRANCH, gitConfig: env.SITES_REPO_GIT_CONFIG }),
       checkZone(account, env.EDGE_DOMAIN),
       checkToken(account, { writesDns: env.DNS_PROVIDER === 'cloudflare' }),
       checkEdgeKv(account),
-      checkWorkerLogs(account),
-      checkWorkerBindings(account),
-      checkEdgePart(edgePathDeps(env, client), sites.map(siteHosts)),
-      url === undefined ? unusedPart('edge') : checkEdge(url, { lookup: nodeLookup(resolver), hopSecret }),
-      // Before the first site, the certificate for any name under EDGE_DOMAIN shows what the sites will have.
-      checkEdgeNames(
-        {
-          ...{ client, zoneId, edgePublicUrl: env.EDGE_PUBLIC_URL },
-          lookup: site === undefined && upstream !== null ? at(upstream.address) : resolver,
-          ...(site === undefined && upstream !== null ? { port: upstream.port } : {}),
-        },
-        site === undefined ? [name] : sites.map(({ hostnames }) => hostnames.edge),
-      ),
-      upstream === null ? [] : checkUpstream({ upstream, name, isSite: site !== undefined, hopSecret }),
+      upstream === null
+        ? []
+        : checkUpstream({ upstream, name: edgeNameOf(env, site), isSite: site !== undefined, hopSecret }),
       checkDnsZones(
         {
           EDGE_DOMAIN: env.EDGE_DOMAIN,
@@ -104,16 +87,15 @@ export async function hostPreflight(
       ),
       env.ACME_DIRECTORY_URL === undefined ? [] : checkAcme(env.ACME_DIRECTORY_URL, env.ACME_CA_FILE),
       dnsServer(env),
-      env.HOST_KIND === 'machine' ? machineChecks(env, { sites, proxy }) : [],
+      env.HOST_KIND === 'machine' ? tryMachineSettings(env, { sites, proxy }) : [],
     ])
   ).flat();
 }
 
-async function machineChecks(
+async function tryMachineSettings(
   env: MachineEnv,
   { sites: [site], proxy }: Pick<PreflightDeps, 'sites' | 'proxy'>,
 ): Promise<PartCheck[]> {
-  const isDocker = env.CONTAINERS_DRIVER === 'docker';
   const served =
     site === undefined || proxy === null
       ? null
@@ -126,8 +108,6 @@ async function machineChecks(
         TLS_DIR: env.TLS_DIR,
       }),
       checkHostAddress(env.HOST_ADDRESS, served),
-      isDocker ? checkDockerDisk(() => dockerDataRoot()) : [],
-      isDocker ? checkDockerBridge(() => dockerBridgeGateway()) : [],
       env.PROXY_DRIVER === 'nginx'
         ? checkNginx(env.NGINX_BIN, {
             systemConfig: env.NGINX_SYSTEM_CONFIG,
@@ -136,6 +116,45 @@ async function machineChecks(
         : [],
     ])
   ).flat();
+}
+
+/** The checks of the parts that a host needs, whether or not it runs: each answer of `GET /health` has them. None throws. */
+export async function checkHostParts(
+  env: Env,
+  { client, sites }: Pick<PreflightDeps, 'client' | 'sites'>,
+): Promise<PartCheck[]> {
+  const resolver = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
+  const { CLOUDFLARE_ZONE_ID: zoneId, EDGE_SCRIPT_NAME: script, HOP_SECRET: hopSecret } = env;
+  const [site] = sites;
+  const url = site && new URL(env.EDGE_PUBLIC_URL.replace('{host}', site.hostnames.edge));
+  const upstream = env.EDGE_UPSTREAM === undefined ? null : edgeUpstream(env.EDGE_UPSTREAM);
+  const isDocker = env.HOST_KIND === 'machine' && env.CONTAINERS_DRIVER === 'docker';
+  return (
+    await Promise.all([
+      existsSync(env.STATE_DIR)
+        ? checkDisk(env.STATE_DIR)
+        : skippedPart('disk', `STATE_DIR: ${env.STATE_DIR} is made at the first start`),
+      checkWorkerLogs({ client, script }),
+      checkWorkerBindings({ client, script }),
+      checkEdgePart(edgePathDeps(env, client), sites.map(siteHosts)),
+      url === undefined ? unusedPart('edge') : checkEdge(url, { lookup: nodeLookup(resolver), hopSecret }),
+      // Before the first site, the certificate for any name under EDGE_DOMAIN shows what the sites will have.
+      checkEdgeNames(
+        {
+          ...{ client, zoneId, edgePublicUrl: env.EDGE_PUBLIC_URL },
+          lookup: site === undefined && upstream !== null ? at(upstream.address) : resolver,
+          ...(site === undefined && upstream !== null ? { port: upstream.port } : {}),
+        },
+        site === undefined ? [edgeNameOf(env, site)] : sites.map(({ hostnames }) => hostnames.edge),
+      ),
+      isDocker ? checkDockerDisk(() => dockerDataRoot()) : [],
+      isDocker ? checkDockerBridge(() => dockerBridgeGateway()) : [],
+    ])
+  ).flat();
+}
+
+function edgeNameOf(env: Env, site: LoadedManifest | undefined): string {
+  return site?.hostnames.edge ?? `${NO_SITE}.${env.EDGE_DOMAIN}`;
 }
 
 function dnsServer(env: Env): Promise<PartCheck> | readonly PartCheck[] {
@@ -163,7 +182,8 @@ export async function checkSettings(env: Env, recipient: string | undefined): Pr
   const checks = await Promise.all([
     checkPorts(await portsOf(env)),
     checkRoom(env, client),
-    hostPreflight(env, { client, recipient, sites: [], proxy: null }),
+    tryHostSettings(env, { client, recipient, sites: [], proxy: null }),
+    checkHostParts(env, { client, sites: [] }),
   ]);
   return checks.flat();
 }

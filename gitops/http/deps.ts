@@ -27,6 +27,8 @@ export interface DaemonDeps {
    * daemon's own parts are reported.
    */
   readonly checkParts?: (sites: readonly LoadedManifest[]) => Promise<readonly PartCheck[]>;
+  /** Tries the settings of this host, which takes longer. `sites`: the applied sites. */
+  readonly trySettings?: (sites: readonly LoadedManifest[]) => Promise<readonly PartCheck[]>;
   /** Makes the host report of a site. Without it there is no route for that. */
   readonly reportSite?: ReportSite;
   /** Asks the edge whether it answers for a site. Without it there is no route for that. */

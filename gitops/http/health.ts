@@ -1,5 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { withinTime } from '../../base/time-limit.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { checkPart, PART_TIMEOUT_MS } from '../report/check-part.ts';
@@ -11,9 +11,12 @@ import { checkQuotas, shownQuotas } from './quotas.ts';
 /** Milliseconds. A pass over ten thousand sites takes seconds; one that runs longer than this hangs. */
 const MAX_PASS_MS = 120_000;
 
+/** With `settings=true`, the settings are tried, too. */
+const querystring = z.looseObject({ settings: z.literal('true').optional() });
+
 /** `GET /health`: checks the parts of this host, each within a time limit (docs/http.md). */
 export function healthRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
-  const { repo, reader, loop, checkParts } = deps;
+  const { repo, reader, loop, checkParts, trySettings } = deps;
   const checkRepo = () =>
     checkPart('sites_repo', {
       fix: 'unread',
@@ -34,13 +37,27 @@ export function healthRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   }
 
   return async (app) => {
-    app.get('/health', async (): Promise<z.input<typeof healthSchema>> => {
-      const sites = await appliedSites();
-      const parts = checkParts === undefined ? [] : checkParts(sites);
-      const [repository, ofHost] = await Promise.all([checkRepo(), parts]);
-      const quotas = deps.quotas === undefined ? [] : [checkQuotas(shownQuotas(deps))];
-      return { checks: [checkReconciler(loop), repository, ...quotas, ...checkSecrets(sites), ...ofHost] };
-    });
+    app.get(
+      '/health',
+      { schema: { querystring } },
+      async (request): Promise<z.input<typeof healthSchema>> => {
+        const sites = await appliedSites();
+        const parts = checkParts === undefined ? [] : checkParts(sites);
+        const settings = request.query.settings === undefined ? undefined : trySettings?.(sites);
+        const [repository, ofHost, ofSettings = []] = await Promise.all([checkRepo(), parts, settings]);
+        const quotas = deps.quotas === undefined ? [] : [checkQuotas(shownQuotas(deps))];
+        return {
+          checks: [
+            checkReconciler(loop),
+            repository,
+            ...quotas,
+            ...checkSecrets(sites),
+            ...ofHost,
+            ...ofSettings,
+          ],
+        };
+      },
+    );
   };
 }
 

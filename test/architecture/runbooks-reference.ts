@@ -10,7 +10,8 @@ These checks are made in three places:
   daemons. It reads \`.env\` and the environment, or the files that \`--env-file\` names:
   \`tagyard check --env-file /etc/tagyard/provisioner.env --env-file /etc/tagyard/management.env\`.
 - Each start of a daemon logs a warning for each finding, and one line for all checks. It waits for none of them.
-- \`tagyard doctor --host\` asks the running daemons and the workers; \`tagyard doctor\` also asks for the sites.
+- \`tagyard doctor --host\` asks the running daemons and the workers; the host tries its settings again. \`tagyard doctor\`
+  asks for the sites, too, but tries no settings of the host.
 
 A check is \`passed\`, \`failed\` (a finding) or \`skipped\` (not checked: nothing is known). The exit code is 0 if there is
 nothing to fix, else 1; \`--json\` prints \`{ checks: [{ part, name, status, detail, fix }] }\` (\`doctor\`: without

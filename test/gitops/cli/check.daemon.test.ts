@@ -10,7 +10,7 @@ import { execa } from 'execa';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readEnv } from '../../../gitops/env.ts';
 import { checkSettings } from '../../../gitops/host/preflight.ts';
-import type { PartCheck } from '../../../gitops/report/report.ts';
+import { healthSchema, type PartCheck } from '../../../gitops/report/report.ts';
 import { checkEnvironment } from '../../../management/preflight.ts';
 import { checkOf, findingOf } from '../../support/checks/findings.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -238,6 +238,20 @@ describe('the commands', () => {
       exitCode: 1,
       stderr: expect.stringContaining('there are no settings of a host or of management to check'),
     });
+  });
+
+  test('the host tries its settings only where that is asked for: status and console wait for its answer', async () => {
+    const { url, secret } = instance.run.provisioner;
+    const names = async (path: string) => {
+      const answer = await fetch(new URL(path, url), { headers: { 'x-secret': secret } });
+      return healthSchema.parse(await answer.json()).checks.map(({ name }) => name);
+    };
+    const parts = await names('/health');
+    expect(parts).toEqual(expect.arrayContaining(['disk', 'edge_routes', 'proxy']));
+    const all = await names('/health?settings=true');
+    expect(all.filter((name) => !parts.includes(name))).toEqual(
+      expect.arrayContaining(['sites_repo_rights', 'cloudflare_token', 'age_identity']),
+    );
   });
 
   test('tagyard doctor --host finds the same of the running daemons', async () => {
