@@ -26,26 +26,39 @@ async function managementPreflight(env: Environment): Promise<PartCheck[]> {
   ]);
 }
 
-/** The settings are checked this long after the start: a provisioner that was started with it answers by then. */
-const FIRST_MS = 10_000;
-const AGAIN_MS = 300_000;
+const PAUSES = {
+  /** A provisioner that was started with management answers by then. */
+  firstMs: 10_000,
+  wellMs: 300_000,
+  /** With the checks themselves, a corrected setting is a finding for less than 30 s. */
+  failedMs: 20_000,
+};
 
-/** Checks the settings while management runs. The log has the first outcome; `findings`: the names of the last failures. */
-export function watchSettings(env: Environment) {
-  let failed: readonly string[] = [];
+/**
+ * Checks the settings while management runs. The log has the first outcome, and each with other failures than the one
+ * before; `findings`: the names of the last failures.
+ */
+export function watchSettings(env: Environment, { firstMs, wellMs, failedMs }: typeof PAUSES = PAUSES) {
+  let failed: readonly string[] | null = null;
+  let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
-  const check = async (report: (checks: readonly PartCheck[]) => void) => {
+  const check = async (log: Log) => {
     const checks = await managementPreflight(env);
-    failed = checks.flatMap(({ name, status }) => (status === 'failed' ? [name] : []));
-    report(checks);
-    timer = setTimeout(() => void check(() => undefined), AGAIN_MS).unref();
+    const names = checks.flatMap(({ name, status }) => (status === 'failed' ? [name] : []));
+    if (names.join() !== failed?.join()) logFindings(checks, log);
+    failed = names;
+    if (!isStopped) again(log, names.length === 0 ? wellMs : failedMs);
+  };
+  const again = (log: Log, pauseMs: number) => {
+    timer = setTimeout(() => void check(log), pauseMs).unref();
   };
   return {
-    findings: () => failed,
-    start(log: Log) {
-      timer = setTimeout(() => void check((checks) => logFindings(checks, log)), FIRST_MS).unref();
+    findings: () => failed ?? [],
+    start: (log: Log) => again(log, firstMs),
+    stop() {
+      isStopped = true;
+      clearTimeout(timer);
     },
-    stop: () => clearTimeout(timer),
   };
 }
 

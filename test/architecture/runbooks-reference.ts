@@ -10,6 +10,7 @@ These checks are made in three places:
   daemons. It reads \`.env\` and the environment, or the files that \`--env-file\` names:
   \`tagyard check --env-file /etc/tagyard/provisioner.env --env-file /etc/tagyard/management.env\`.
 - Each start of a daemon logs a warning for each finding, and one line for all checks. It waits for none of them.
+  Management goes on checking, every five minutes, within 30 s after a finding, and logs it whenever others fail.
 - \`tagyard doctor --host\` asks the running daemons and the workers; the host tries its settings again. \`tagyard doctor\`
   asks for the sites, too, but tries no settings of the host.
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -11,7 +11,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readEnv } from '../../../gitops/env.ts';
 import { checkSettings } from '../../../gitops/host/preflight.ts';
 import { healthSchema, type PartCheck } from '../../../gitops/report/report.ts';
-import { checkEnvironment } from '../../../management/preflight.ts';
+import { readEnvironment } from '../../../management/env.ts';
+import { checkEnvironment, watchSettings } from '../../../management/preflight.ts';
 import { checkOf, findingOf } from '../../support/checks/findings.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Instance, startInstance, temporaryHome } from '../../support/instance.ts';
@@ -273,6 +274,33 @@ describe('each start logs', () => {
     await eventually(() =>
       expect(summaries(name)).toEqual([expect.stringContaining('checks: nothing to fix')]),
     );
+  });
+
+  test('what has changed since, soon after a finding', async () => {
+    const repo = join(home.path, 'later.git');
+    const lines: string[] = [];
+    const note = (_fields: object, message: string) => void lines.push(message);
+    const settings = watchSettings(readEnvironment({ ...management, SITES_REPO: repo }), {
+      firstMs: 0,
+      wellMs: 10,
+      failedMs: 10,
+    });
+    const rejected = [
+      expect.stringMatching(/^SITES_REPO: /),
+      '5 checks: to fix: sites_repo_rights; not checked: database',
+    ];
+    const well = ['5 checks: nothing to fix; not checked: database'];
+    settings.start({ info: note, warn: note });
+    try {
+      await eventually(() => expect(settings.findings()).toEqual(['sites_repo_rights']));
+      await execa('git', ['init', '--bare', repo]);
+      await eventually(() => expect(settings.findings()).toEqual([]));
+      rmSync(repo, { recursive: true });
+      await eventually(() => expect(settings.findings()).toEqual(['sites_repo_rights']));
+      expect(lines).toEqual([...rejected, ...well, ...rejected]);
+    } finally {
+      settings.stop();
+    }
   });
 
   test('a wrong INFRA_SECRET as a warning with its fix, and management serves all the same', async () => {
