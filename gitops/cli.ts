@@ -22,7 +22,8 @@ for (const stream of [process.stdout, process.stderr]) {
 try {
   if (nodeProblem() === null) {
     useCompileCache();
-    loadDotEnv('.env');
+    // The files of tagyard check stand for it.
+    if (!process.argv.some((argument) => /^--env-file(=|$)/.test(argument))) loadDotEnv('.env');
   }
   // Imported with the cache of compiled code on, so that this code is cached, too.
   const { program } = await import('./cli/program.ts');

@@ -38,10 +38,12 @@ export async function checkInstallation(
 ): Promise<void> {
   const sources =
     envFile.length === 0 ? [env] : await Promise.all(envFile.map((file) => withFile(file, env)));
+  // Management’s, which the host’s identity must belong to.
+  const recipient = sources.find(({ AGE_RECIPIENT }) => AGE_RECIPIENT)?.AGE_RECIPIENT;
   const asked = sources.flatMap((source) =>
     PARTS.flatMap(({ part, settings, ask }) => {
       if (!settings.some((setting) => source[setting])) return [];
-      return [ask(source).then((checks) => checks.map((check) => ({ part, ...check })))];
+      return [ask(source, recipient).then((checks) => checks.map((check) => ({ part, ...check })))];
     }),
   );
   if (asked.length === 0) {
@@ -74,7 +76,7 @@ async function withFile(file: string, env: NodeJS.ProcessEnv): Promise<NodeJS.Pr
   return { ...env, ...parseEnv(text) };
 }
 
-async function checkHost(source: NodeJS.ProcessEnv): Promise<PartCheck[]> {
+async function checkHost(source: NodeJS.ProcessEnv, recipient: string | undefined): Promise<PartCheck[]> {
   const [{ readEnv }, { checkSettings }] = await Promise.all([
     import('../env.ts'),
     import('../host/preflight.ts'),
@@ -86,7 +88,7 @@ async function checkHost(source: NodeJS.ProcessEnv): Promise<PartCheck[]> {
     const detail = error instanceof Error ? error.message : String(error);
     return [{ name: 'settings', status: 'failed', detail, fix: RUNBOOKS.settings.fixes.wrong }];
   }
-  return await checkSettings(env, source.AGE_RECIPIENT || undefined);
+  return await checkSettings(env, recipient);
 }
 
 /** Management's own code checks its settings, in a process of its own: this program loads none of it. */

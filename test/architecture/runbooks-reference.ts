@@ -7,7 +7,7 @@ const INTRO = `# What checks find, and what to do
 These checks are made in three places:
 
 - \`tagyard check\` checks the settings of a host, of management, or of both, before the first start and beside running
-  daemons. It reads \`.env\` and the environment, or the files that \`--env-file\` names:
+  daemons. It reads the environment and \`.env\`, or instead of \`.env\` the files that \`--env-file\` names:
   \`tagyard check --env-file /etc/tagyard/provisioner.env --env-file /etc/tagyard/management.env\`.
 - Each start of a daemon logs a warning for each finding, and one line for all checks. It waits for none of them.
   Management goes on checking, every five minutes, within 30 s after a finding, and logs it whenever others fail.

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { execa } from 'execa';
@@ -223,6 +223,38 @@ describe('the commands', () => {
     expect(exitCode).toBe(1);
     const { checks } = JSON.parse(stdout);
     expect(findingOf(checkOf(checks, 'provisioner'), /^INFRA_SECRET/)).toBe('secret');
+  });
+
+  test('tagyard check compares AGE_RECIPIENT of one file with the identity that another names', async () => {
+    const free = { PROVISIONER_PORT: '0', PROXY_HTTP_PORT: '0', PROXY_TLS_PORT: '0' };
+    const files = [
+      envFile('host.env', { ...host, ...free, STATE_DIR: join(home.path, 'not-started') }),
+      envFile('recipient.env', { ...management, AGE_RECIPIENT: other }),
+    ];
+    const { stdout } = await tagyard('check', '--json', ...files.flatMap((file) => ['--env-file', file]));
+    const { checks } = JSON.parse(stdout);
+    expect(findingOf(checkOf(checks, 'age_identity'), /^AGE_RECIPIENT/)).toBe('other');
+  });
+
+  test('tagyard check reads .env only where no file is named', async () => {
+    const folder = join(home.path, 'folder');
+    mkdirSync(folder);
+    writeFileSync(join(folder, '.env'), 'AUTH_ISSUER=https://login.example\n');
+    const parts = async (...args: string[]) => {
+      const { stdout } = await execa(
+        process.execPath,
+        [resolve('gitops/cli.ts'), 'check', '--json', ...args],
+        {
+          reject: false,
+          cwd: folder,
+        },
+      );
+      return (JSON.parse(stdout).checks as { part: string }[]).map(({ part }) => part);
+    };
+    const file = envFile('x.env', { HOST_ADDRESS: 'x' });
+    expect(await parts()).toEqual(['management']);
+    expect(await parts('--env-file', file)).toEqual(['host']);
+    expect(await parts(`--env-file=${file}`)).toEqual(['host']);
   });
 
   test('tagyard check names wrong settings of both parts', async () => {
