@@ -66,7 +66,7 @@ async function addIdentity(files: readonly SettingsFile[]): Promise<void> {
   const { keyFile, recipient } = await withNewIdentity(await readFile(path, 'utf8'));
   await replaceText(path, keyFile);
   for (const { path: file } of files.filter(({ values }) => values.AGE_RECIPIENT !== undefined)) {
-    await replaceText(file, withSetting(await readFile(file, 'utf8'), 'AGE_RECIPIENT', recipient));
+    await setIn(file, { AGE_RECIPIENT: recipient });
   }
   process.stdout.write(
     `${path} has a new identity, ${recipient}. Restart the provisioner; set AGE_RECIPIENT to it for management wherever it isn't yet, and restart it; then run tagyard keys rotate age --finish.\n`,
@@ -98,32 +98,47 @@ async function encryptAnew(context: CliContext): Promise<void> {
 }
 
 async function rotateInfra(files: readonly SettingsFile[], isEnd: boolean): Promise<void> {
-  const secret = newSecret();
-  for (const { path, values } of files) {
-    const { INFRA_SECRET: old, AGE_IDENTITY_FILE: ofProvisioner } = values;
-    if (old === undefined) throw new CliError(`${path} has no INFRA_SECRET`);
-    // Only the provisioner accepts two.
-    if (isEnd && ofProvisioner === undefined) continue;
-    const text = await readFile(path, 'utf8');
-    const changed = isEnd ? text : withSetting(text, 'INFRA_SECRET', secret);
-    const previous = isEnd ? '' : old;
-    await replaceText(
-      path,
-      ofProvisioner === undefined ? changed : withSetting(changed, 'INFRA_SECRET_PREVIOUS', previous),
-    );
+  const without = files.find(({ values }) => !values.INFRA_SECRET);
+  if (without !== undefined) throw new CliError(`${without.path} has no INFRA_SECRET`);
+  const isProvisioner = ({ values }: SettingsFile) => values.AGE_IDENTITY_FILE !== undefined;
+  if (isEnd) {
+    if (new Set(files.map(({ values }) => values.INFRA_SECRET)).size > 1) {
+      throw new CliError(
+        'INFRA_SECRET differs between the files of settings: run tagyard keys rotate infra without --finish first',
+      );
+    }
+    for (const { path } of files.filter(isProvisioner)) await setIn(path, { INFRA_SECRET_PREVIOUS: '' });
+    process.stdout.write('Restart the provisioner: then it refuses the old secret.\n');
+    return;
+  }
+  // The daemons that run know the previous secret: a further new one would shut them out.
+  const started = files.find(({ values }) => values.INFRA_SECRET_PREVIOUS)?.values;
+  const secret = started?.INFRA_SECRET ?? newSecret();
+  // The provisioner's first: an interruption after it leaves two that understand each other.
+  for (const file of files.toSorted((a, b) => Number(isProvisioner(b)) - Number(isProvisioner(a)))) {
+    const { INFRA_SECRET: old } = file.values;
+    if (old === secret) continue;
+    const previous = isProvisioner(file) ? { INFRA_SECRET_PREVIOUS: old } : {};
+    await setIn(file.path, { INFRA_SECRET: secret, ...previous });
   }
   process.stdout.write(
-    isEnd
-      ? 'Restart the provisioner: then it refuses the old secret.\n'
-      : 'Restart the provisioner, then management; then run tagyard keys rotate infra --finish.\n',
+    `${started === undefined ? '' : 'A rotation that isn’t finished goes on with its secret. '}Restart the provisioner, then management; then run tagyard keys rotate infra --finish.\n`,
   );
+}
+
+async function setIn(path: string, values: SettingsOfDaemon): Promise<void> {
+  const text = Object.entries(values).reduce(
+    (changed, [name, value = '']) => withSetting(changed, name, value),
+    await readFile(path, 'utf8'),
+  );
+  await replaceText(path, text);
 }
 
 /** Replaces the lines of the setting, or appends one. */
 function withSetting(text: string, name: string, value: string): string {
   const line = `${name}=${value}`;
   const pattern = new RegExp(`^(?:export )?${name}=.*$`, 'gm');
-  return pattern.test(text) ? text.replace(pattern, line) : `${text.trimEnd()}\n${line}\n`;
+  return pattern.test(text) ? text.replace(pattern, () => line) : `${text.trimEnd()}\n${line}\n`;
 }
 
 /** Keeps owner and permissions, because the daemon's user is another one. */

@@ -92,6 +92,12 @@ describe('tagyard keys rotate age', () => {
       HOST_NAME: 'tag-1',
     });
     expect((await stat(identity)).mode & 0o777).toBe(0o600);
+
+    // As after an interruption: whatever a daemon has read stays usable.
+    await tagyardHere('', ['keys', 'rotate', 'age', '--settings', provisioner, management]);
+    const [newest = '', ...older] = identitiesIn(await readFile(identity, 'utf8'));
+    expect(older).toEqual([first, old]);
+    expect(await settingsOf(management)).toMatchObject({ AGE_RECIPIENT: await identityToRecipient(newest) });
   });
 });
 
@@ -111,6 +117,43 @@ describe('tagyard keys rotate infra', () => {
     expect(await run('--finish')).toMatchObject({ exitCode: 0, stderr: '' });
     expect(await settingsOf(provisioner)).toMatchObject({ INFRA_SECRET: secret, INFRA_SECRET_PREVIOUS: '' });
     expect(await settingsOf(management)).toEqual({ INFRA_SECRET: secret });
+  });
+
+  test('goes on with a rotation that was interrupted, or started twice', async () => {
+    const provisioner = join(dir, 'provisioner.env');
+    const management = join(dir, 'management.env');
+    await writeFile(provisioner, 'INFRA_SECRET=old\nAGE_IDENTITY_FILE=/etc/tagyard/age-identity\n');
+    await writeFile(management, 'INFRA_SECRET=old\n');
+    const run = (...more: string[]) =>
+      tagyardHere('', ['keys', 'rotate', 'infra', ...more, '--settings', management, provisioner]);
+    await run();
+    const { INFRA_SECRET: secret } = await settingsOf(provisioner);
+    // It ended before it had written the second file.
+    await writeFile(management, 'INFRA_SECRET=old\n');
+    const early = await run('--finish');
+    expect(early.stderr).toContain('INFRA_SECRET differs between the files of settings');
+    expect(await settingsOf(provisioner)).toMatchObject({ INFRA_SECRET_PREVIOUS: 'old' });
+    for (const _time of [1, 2]) {
+      const again = await run();
+      expect(again).toMatchObject({ exitCode: 0, stderr: '' });
+      expect(again.stdout).toContain('goes on');
+      // The daemons that run know only the old one.
+      expect(await settingsOf(provisioner)).toMatchObject({
+        INFRA_SECRET: secret,
+        INFRA_SECRET_PREVIOUS: 'old',
+      });
+      expect(await settingsOf(management)).toEqual({ INFRA_SECRET: secret });
+    }
+  });
+
+  test('changes no file if one of them has no secret', async () => {
+    const provisioner = join(dir, 'provisioner.env');
+    await writeFile(provisioner, 'INFRA_SECRET=old\nAGE_IDENTITY_FILE=/etc/tagyard/age-identity\n');
+    const management = join(dir, 'management.env');
+    await writeFile(management, 'HOST_NAME=tag-1\n');
+    const failed = await tagyardHere('', ['keys', 'rotate', 'infra', '--settings', provisioner, management]);
+    expect(failed.stderr).toBe(`${management} has no INFRA_SECRET`);
+    expect(await settingsOf(provisioner)).toMatchObject({ INFRA_SECRET: 'old' });
   });
 });
 
