@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { identityToRecipient } from 'age-encryption';
 import { identitiesIn } from '../../../sites/manifest/secrets.ts';
@@ -51,10 +51,15 @@ export async function embeddedMachine(home: string): Promise<MachineParts> {
 export async function hostMachine(paths: readonly string[]): Promise<MachineParts> {
   const daemons = await Promise.all(paths.map(settingsInFile));
   await demandPair(daemons);
-  const named = daemons.flatMap((settings) => [
-    ...NAMED.map((name) => settings[name]),
-    ...KEPT.map((name) => join(settings.STATE_DIR ?? '', name)),
-  ]);
+  const named = daemons.flatMap((settings) => {
+    const { STATE_DIR: state, KUBECONFIG: kubeconfigs = '' } = settings;
+    return [
+      ...NAMED.map((name) => settings[name]),
+      ...kubeconfigs.split(delimiter),
+      // The current folder may be a person's home with SSH keys of its own.
+      ...(state ? KEPT.map((name) => join(state, name)) : []),
+    ];
+  });
   const given = named.filter((path) => path !== undefined && path !== '').map((path) => resolve(path ?? ''));
   // The database's commits are in management's mirror first.
   const of = daemons.find(isManagement) ?? daemons[0] ?? {};
@@ -92,6 +97,11 @@ async function demandPair(daemons: readonly SettingsOfDaemon[]): Promise<void> {
 /** The repository itself, or the daemon's mirror of it, which needs no network and no credentials. */
 function repoOf({ SITES_REPO: url = '', STATE_DIR: state = '' }: SettingsOfDaemon): string {
   if (existsSync(join(url, 'HEAD'))) return resolve(url);
+  if (state === '') {
+    throw new CliError(
+      'STATE_DIR isn’t set: set it to the folder in which the daemon has its copy of SITES_REPO',
+    );
+  }
   const mirror = join(resolve(state), 'sites.git');
   if (existsSync(mirror)) return mirror;
   throw new CliError(

@@ -15,14 +15,16 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { execa } from 'execa';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { writeArchive } from '../../../gitops/cli/backup/archive.ts';
+import { readArchive, writeArchive } from '../../../gitops/cli/backup/archive.ts';
 import { Home } from '../../../gitops/cli/instance/home.ts';
 import { connectEmbedded } from '../../../management/db/connect.ts';
 import { migrate } from '../../../management/db/migrate.ts';
 import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
+import { CLI } from '../../support/cli/command.ts';
 import { tagyardHere } from '../../support/cli/in-process.ts';
 
 /** The home of an instance that has run, with rows of every kind that is hard to copy. */
@@ -201,6 +203,33 @@ test('another identity is refused', async () => {
   const refused = await restore(file, join(dir, 'untouched'), other);
   expect(refused.stderr).toBe(`${file} is encrypted to another identity`);
 });
+
+test('a host’s file has what its settings name, and nothing of the folder in which it is made', async () => {
+  const host = join(dir, 'host');
+  await mkdir(join(host, '.ssh'), { recursive: true });
+  await writeFile(join(host, '.ssh', 'id_ed25519'), 'of the user who makes the backup');
+  const kubeconfigs = ['one.kubeconfig', 'two.kubeconfig'].map((name) => join(host, name));
+  for (const path of kubeconfigs) await writeFile(path, 'apiVersion: v1\n');
+  const settings = join(host, 'provisioner.env');
+  const lines = [`SITES_REPO=${join(home, 'sites.git')}`, `KUBECONFIG=${kubeconfigs.join(':')}`];
+  await writeFile(settings, lines.join('\n'));
+  const keys = await readFile(identity, 'utf8');
+  const made = join(dir, 'made-by-host.age');
+  const to = await identityToRecipient(keys.trim());
+  const args = ['backup', made, '--recipient', to, '--settings', settings];
+  const asked = () => execa(process.execPath, [CLI, ...args], { cwd: host, reject: false });
+  expect(await asked()).toMatchObject({ exitCode: 0, stderr: '' });
+  const names: string[] = [];
+  for await (const { name } of readArchive(made, keys)) names.push(name);
+  const expected = [settings, ...kubeconfigs].map((path) => `files${path}`);
+  expect(names).toEqual(['sites.bundle', ...expected, 'backup.json']);
+
+  // The copy of a remote repository isn't looked for in the current folder either.
+  await cp(join(home, 'sites.git'), join(host, 'sites.git'), { recursive: true });
+  await writeFile(settings, 'SITES_REPO=https://git.example/sites.git\n');
+  await rm(made);
+  expect((await asked()).stderr).toContain('STATE_DIR isn’t set');
+}, 60_000);
 
 test('a file that a stranger has made can’t write outside of the home', async () => {
   const made = join(dir, 'made.age');
