@@ -13,6 +13,7 @@ import { Resolvers } from './clients/resolvers.ts';
 import type { LoginSettings } from './context/context.ts';
 import { connectEmbedded, connectPostgres } from './db/connect.ts';
 import type { ConnectedDatabase } from './db/connected.ts';
+import { copyLines } from './db/copy-lines.ts';
 import type { Database } from './db/database.ts';
 import { DatabaseUnavailableError } from './db/unavailable.ts';
 import { type Environment, readEnvironment } from './env.ts';
@@ -231,4 +232,11 @@ async function check(): Promise<void> {
   process.send?.({ checks }, undefined, undefined, () => process.exit(0));
 }
 
-(process.argv[2] === 'check' ? check() : main()).catch(fail);
+/** `tagyard backup` and `tagyard restore` start this with the argument `copy`. */
+async function copy(): Promise<void> {
+  await copyLines();
+  process.exit(0);
+}
+
+const [, , verb] = process.argv;
+(verb === 'check' ? check() : verb === 'copy' ? copy() : main()).catch(fail);

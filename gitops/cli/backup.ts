@@ -3,12 +3,11 @@ import { readFile, stat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { writeDurably } from '../../base/durable.ts';
-import { connectEmbedded, connectPostgres } from '../../management/db/connect.ts';
-import { type DatabaseVersion, readTables } from '../../management/db/copy.ts';
 import { identitiesIn, testRecipient } from '../../sites/manifest/secrets.ts';
 import { bundleOf, tipOf } from '../../sites/repo/bundle.ts';
-import { ABOUT, type About, BUNDLE, FILES, TABLES } from './backup/about.ts';
+import { ABOUT, type About, BUNDLE, FILES, TABLES, type VersionOfCopy } from './backup/about.ts';
 import { writeArchive } from './backup/archive.ts';
+import { readDatabase } from './backup/database.ts';
 import { embeddedMachine, hostMachine, type MachineParts } from './backup/machine.ts';
 import { Home } from './instance/home.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
@@ -60,26 +59,13 @@ export async function backup(
 async function putDatabase(
   database: string | null,
   put: (name: string, content: string) => Promise<void>,
-): Promise<DatabaseVersion | null> {
+): Promise<VersionOfCopy | null> {
   if (database === null) return null;
-  const db = openDatabase(database);
   let batch = 0;
-  try {
-    return await readTables(db, async ({ table, rows }) => {
-      batch += 1;
-      await put(`${TABLES}${batch}`, JSON.stringify({ table, rows }));
-    });
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new CliError(`the database can't be read: ${reason}`, { cause });
-  } finally {
-    await db.destroy();
-  }
-}
-
-/** Rows are read and filled by the role that owns the schema. */
-export function openDatabase(database: string) {
-  return database.includes('://') ? connectPostgres(database, () => undefined) : connectEmbedded(database);
+  return await readDatabase(database, async (rows) => {
+    batch += 1;
+    await put(`${TABLES}${batch}`, rows);
+  });
 }
 
 /** The recipient that was named, or the embedded instance's own. Its identity lies beside the home, which may be lost. */

@@ -4,13 +4,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { writeDurably } from '../../base/durable.ts';
-import { fillTables, type Rows } from '../../management/db/copy.ts';
 import { cloneBundle, pushAll } from '../../sites/repo/bundle.ts';
 import { openSitesRepo } from '../../sites/repo/sites-repo.ts';
 import { ABOUT, type About, about, BUNDLE, FILES, TABLES } from './backup/about.ts';
 import { readArchive } from './backup/archive.ts';
+import { fillDatabase } from './backup/database.ts';
 import { databaseOf, type SettingsOfDaemon } from './backup/machine.ts';
-import { openDatabase } from './backup.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
 import { CliError } from './output/cli-error.ts';
 
@@ -168,22 +167,12 @@ async function restoreRepo(bundle: string, settings: SettingsOfDaemon, made: Abo
   }
 }
 
-async function fill({ file, keys }: Source, made: About, database: string): Promise<void> {
-  if (made.database === null) return;
-  const db = openDatabase(database);
-  try {
-    await fillTables(db, made.database, rowsOf({ file, keys }));
-  } catch (cause) {
-    if (cause instanceof CliError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new CliError(`the database was not restored: ${reason}`, { cause });
-  } finally {
-    await db.destroy();
-  }
+async function fill(source: Source, made: About, database: string): Promise<void> {
+  if (made.database !== null) await fillDatabase(database, made.database, rowsOf(source));
 }
 
-async function* rowsOf({ file, keys }: Source): AsyncGenerator<Rows> {
+async function* rowsOf({ file, keys }: Source): AsyncGenerator<string> {
   for await (const { name, content } of readArchive(file, keys)) {
-    if (name.startsWith(TABLES)) yield JSON.parse(content.toString()) as Rows; // `backup` writes nothing else there
+    if (name.startsWith(TABLES)) yield content.toString();
   }
 }

@@ -151,12 +151,6 @@ export const MATRIX: readonly Row[] = [
     never: ROOTS,
   },
   {
-    from: 'gitops/cli/{backup,restore}.ts',
-    may: [...CORE, 'gitops/cli/**', 'management/db/{connect,copy}.ts', ...ANY_PACKAGE],
-    never: ROOTS,
-    because: 'a backup has the tables of management',
-  },
-  {
     from: '{gitops/cli.ts,gitops/cli/**}',
     may: [
       ...CORE,

@@ -9,6 +9,14 @@ export const TABLES = 'database/';
 /** Files, by their path below the instance's home, or by their whole path. */
 export const FILES = 'files/';
 
+export const versionOfCopy = z.object({
+  /** The newest migration of the schema. */
+  migration: z.string(),
+  /** By sequence, the last number that was given. */
+  sequences: z.record(z.string(), z.string()),
+});
+export type VersionOfCopy = z.output<typeof versionOfCopy>;
+
 export const about = z.object({
   version: z.literal(1),
   release: z.string(),
@@ -18,7 +26,7 @@ export const about = z.object({
   /** The files of settings. */
   settings: z.array(z.string()),
   /** `null`: management doesn't run on the machine. */
-  database: z.object({ migration: z.string(), sequences: z.record(z.string(), z.string()) }).nullable(),
+  database: versionOfCopy.nullable(),
   /** The newest commit; `null`: there is none. */
   revision: z.string().nullable(),
 });

@@ -41,13 +41,13 @@ export async function writeArchive<Result>(
   const sealed = await encrypter.encrypt(Readable.toWeb(packed) as globalThis.ReadableStream<Uint8Array>);
   const file = createWriteStream(draft, { mode: 0o600 });
   const written = pipeline(Readable.fromWeb(sealed as ReadableStream), file);
+  const filled = fill((name, content, mode = 0o600) => put(archive, { name, mode }, content)).then(
+    (result) => {
+      archive.finalize();
+      return result;
+    },
+  );
   try {
-    const filled = fill((name, content, mode = 0o600) => put(archive, { name, mode }, content)).then(
-      (result) => {
-        archive.finalize();
-        return result;
-      },
-    );
     // A disk that is full ends the writing, and so must end the filling.
     const [result] = await Promise.all([filled, written]);
     await syncFile(draft);
@@ -57,7 +57,8 @@ export async function writeArchive<Result>(
   } catch (cause) {
     const error = cause instanceof Error ? cause : new Error(String(cause));
     archive.destroy(error);
-    await written.catch(() => undefined);
+    // The database has one user at a time.
+    await Promise.allSettled([filled, written]);
     await rm(draft, { force: true });
     throw error instanceof CliError
       ? error

@@ -123,7 +123,7 @@ test('restores every row, commit and file, but no session', async () => {
     expect(await readFile(join(into, name))).toEqual(await readFile(join(home, name)));
     expect((await stat(join(into, name))).mode & 0o777).toBe(0o600);
   }
-}, 60_000);
+}, 180_000);
 
 test('the file is encrypted, readable by its owner only, and never replaced', async () => {
   expect((await readFile(file)).subarray(0, 21).toString()).toBe('age-encryption.org/v1');
@@ -158,7 +158,7 @@ test('a disk that is full and a part that is missing leave no file', async () =>
     await rename(`${repo}.away`, repo);
   }
   expect((await readdir(dir)).filter((name) => name.startsWith('full'))).toEqual([]);
-}, 60_000);
+}, 180_000);
 
 test('a damaged recipient is refused', async () => {
   const refused = await tagyard(['backup', join(dir, 'other.age'), '--recipient', 'age1nobody']);
@@ -229,7 +229,7 @@ test('a host’s file has what its settings name, and nothing of the folder in w
   await writeFile(settings, 'SITES_REPO=https://git.example/sites.git\n');
   await rm(made);
   expect((await asked()).stderr).toContain('STATE_DIR isn’t set');
-}, 60_000);
+}, 180_000);
 
 test('a file that a stranger has made can’t write outside of the home', async () => {
   const made = join(dir, 'made.age');
@@ -262,4 +262,4 @@ test('a schema of a newer version is refused', async () => {
   const refused = await restore(newer, into);
   expect(refused.stderr).toContain('made by a newer version of Tagyard (migration 9999_future)');
   expect(existsSync(into)).toBe(false);
-}, 60_000);
+}, 180_000);
