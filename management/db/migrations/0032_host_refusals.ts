@@ -8,7 +8,7 @@ const STATEMENTS = [
   sql`alter table containers add column host_refusal text`,
   sql`update containers set host_refusal = host_detail where host_reason = 'host_refused'`,
   sql`update containers set health = case
-    when status in ('provisioning', 'deprovisioning', 'removed') then 'unknown'
+    when status in ('provisioning', 'deprovisioning', 'removed') or state_name = 'setting_up' then 'unknown'
     when state_name = 'failing' or state->'also' ? 'failing' then 'degraded'
     else 'healthy' end`,
 ];
