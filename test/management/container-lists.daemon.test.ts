@@ -199,3 +199,13 @@ test('the counts are those of what the caller may see', async () => {
   expect(await counts('viewer', `?client=${client}`)).toMatchObject({ total: 6 });
   expect(await counts('viewer', `?client=${other}`)).toMatchObject({ code: 'unknown_client' });
 });
+
+test('each count of a health is the length of its list, also with creations that failed', async () => {
+  await sql`update containers set health = 'degraded', status = 'failed' where id = ${ids[4]}`.execute(
+    world.owner,
+  );
+  const { body } = await world.call('GET', '/server-containers/summary', { as: 'viewer' });
+  for (const [health, count] of Object.entries(body.health))
+    expect([health, (await names(`health=${health}`)).length]).toEqual([health, count]);
+  expect(body.health.degraded).toBeGreaterThan(0);
+});

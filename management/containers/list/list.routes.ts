@@ -121,7 +121,6 @@ function summaryOf(row: SummaryRow): ContainerSummary {
 }
 
 function countsOf(rows: Awaited<ReturnType<typeof countContainers>>): ContainerCounts {
-  const live = rows.filter(({ status }) => LIVE.includes(status));
   const sum = (some: typeof rows) => some.reduce((total, { count }) => total + count, 0);
   const by = <Key extends string>(keys: readonly Key[], count: (key: Key) => number) =>
     Object.fromEntries(keys.map((key) => [key, count(key)])) as Record<Key, number>; // it forgets the key type
@@ -129,7 +128,7 @@ function countsOf(rows: Awaited<ReturnType<typeof countContainers>>): ContainerC
     total: sum(rows),
     state: by(SITE_STATES, (state) => sum(rows.filter((row) => row.state === state))),
     status: by(STATUSES, (status) => sum(rows.filter((row) => row.status === status))),
-    health: by(HEALTHS, (health) => sum(live.filter((row) => row.health === health))),
-    suspended: sum(live.filter(({ suspended }) => suspended)),
+    health: by(HEALTHS, (health) => sum(rows.filter((row) => row.health === health))),
+    suspended: sum(rows.filter(({ status, suspended }) => suspended && LIVE.includes(status))),
   };
 }

@@ -83,7 +83,7 @@ export const containerCounts = z
     total: z.int(),
     state: countsOf(SITE_STATES),
     status: countsOf(STATUSES),
-    health: countsOf(HEALTHS).meta({ description: 'of the containers that are up or being created' }),
+    health: countsOf(HEALTHS),
     suspended: z.int().meta({ description: 'of the containers that are up or being created' }),
   })
   .meta({ id: 'ContainerCounts' });
