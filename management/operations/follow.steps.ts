@@ -1,4 +1,4 @@
-import { HOST_FAULTS, type Reason } from '../../gitops/report/report.ts';
+import { HOST_FAULTS, meaningOf, type Reason } from '../../gitops/report/report.ts';
 import { formatManifest } from '../../sites/manifest/load.ts';
 import { readManifest } from '../../sites/manifest/read.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
@@ -113,7 +113,8 @@ export function followSteps(
   async function followHeld(operation: OperationRow, site: string, failure: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status !== null && UP.includes(status.reason)) return await whenServed(operation, site);
-    await showObstacle(operation, status?.message ? hostDetail(status.reason, status.message) : failure);
+    if (status === null || !isMoving(status))
+      await showObstacle(operation, status?.message ? hostDetail(status.reason, status.message) : failure);
     if (status !== null && WAITING.includes(status.reason)) return 'wait';
     return await startAgain(operation, site);
   }
@@ -149,7 +150,7 @@ export function followSteps(
   async function followRestore(operation: OperationRow, site: string): Promise<StepOutcome> {
     const status = await provisioner.site(site, requestOf(operation));
     if (status !== null && UP.includes(status.reason)) return await whenServed(operation, site);
-    if (status?.message) {
+    if (status?.message && !isMoving(status)) {
       const isFull = status.reason === 'QuotaReached';
       await showObstacle(operation, isFull ? NO_ROOM : status.message);
     }
@@ -237,6 +238,11 @@ async function withTombstone(current: string | null, site: string): Promise<stri
   const parsed = await readManifest(current, `${site}.yaml`);
   if (!parsed.ok || parsed.manifest.state === 'absent') return current;
   return formatManifest({ ...parsed.manifest, state: 'absent' });
+}
+
+/** Its message only counts the changes of its creation or removal. */
+function isMoving({ reason }: { readonly reason: string }): boolean {
+  return ['changing', 'gone'].includes(meaningOf(reason));
 }
 
 function failureOf({ reason, steps }: ProvisionerOperation): string {

@@ -319,6 +319,42 @@ test('a site whose first manifest the host refuses isn’t only being set up', a
   world.provisioner.edge = { served: true, detail: '' };
 });
 
+test('a site that is created or restored isn’t refused while its host only makes progress', async () => {
+  const events = async ({ id }: Site) =>
+    (await world.call('GET', `/server-containers/${id}/events`, { as: 'viewer' })).body.events;
+  const site = await create();
+  await world.call('DELETE', `/server-containers/${site.id}`, { as: 'owner' });
+  await eventually(async () => expect((await read(site)).status).toBe('removed'));
+  world.provisioner.sites.set(site.siteId, { reason: 'Progressing', message: '9 changes' });
+  const asked = () => world.provisioner.calls.filter(({ path }) => path === `/sites/${site.siteId}`).length;
+  expect((await post(`/server-containers/${site.id}/restore`)).status).toBe(202);
+  const before = asked();
+  await eventually(() => expect(asked()).toBeGreaterThan(before + 3));
+  expect(await read(site)).toMatchObject({ status: 'provisioning', statusReason: null });
+  world.provisioner.sites.set(site.siteId, { reason: 'Retrying', message: 'the image can’t be pulled' });
+  await eventually(async () =>
+    expect(await read(site)).toMatchObject({ statusReason: 'provisioning_failed' }),
+  );
+  world.provisioner.sites.set(site.siteId, { reason: 'Ready', message: '' });
+  await eventually(async () => expect((await read(site)).status).toBe('active'));
+  const refused = (await events(site)).filter(({ kind }: { kind: string }) => kind === 'manifest_refused');
+  expect(refused).toMatchObject([{ detail: 'the image can’t be pulled' }]);
+
+  world.provisioner.auto = false;
+  const created = await start();
+  world.provisioner.finish(created.siteId, 'failed', 'Retrying: no room on the disk', 'host');
+  world.provisioner.sites.set(created.siteId, { reason: 'Progressing', message: '9 changes' });
+  const polled = () =>
+    world.provisioner.calls.filter(({ path }) => path === `/sites/${created.siteId}`).length;
+  await eventually(() => expect(polled()).toBeGreaterThan(3));
+  expect((await events(created)).filter(({ kind }: { kind: string }) => kind === 'manifest_refused')).toEqual(
+    [],
+  );
+  world.provisioner.auto = true;
+  world.provisioner.sites.set(created.siteId, { reason: 'Ready', message: '' });
+  await eventually(async () => expect((await read(created)).status).toBe('active'));
+});
+
 test('the first visit is seen in the requests: neither a verification nor a probe nor a bot is one', async () => {
   const { id } = await create();
   const at = new Date(Date.now() - 60_000).toISOString();
