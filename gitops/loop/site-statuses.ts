@@ -39,6 +39,9 @@ const KEPT: readonly Reason[] = ['Failed', 'Retrying', 'QuotaReached', 'ObserveF
 const SERVERS_FAIL: readonly Reason[] = ['Failed', 'Retrying'];
 const ELSE_WELL: readonly Reason[] = ['Ready', 'Progressing', ...SERVERS_FAIL];
 
+/** Reasons for which nothing more of a site is removed. */
+const HOLDS: readonly Reason[] = ['Blocked', 'Frozen'];
+
 /** The only writer of site conditions (docs/reconciler.md, rule 14). */
 export class SiteStatuses {
   readonly #host: string;
@@ -76,15 +79,16 @@ export class SiteStatuses {
   /** A run starts; `changes`: how many it applies. */
   started(plan: PassPlan, site: string, changes: number): void {
     const desired = plan.desired.sites.get(site);
-    const isRemoval = desired === undefined || desired.manifest?.state === 'absent';
+    const isRemoved = isRemoval(desired);
     this.#statuses.set(site, {
       ...this.#of(site),
-      ...(isRemoval ? {} : { withdrawnAt: undefined }),
+      ...(isRemoved ? {} : { withdrawnAt: undefined }),
       desired: plan.desired.revision,
       attempted: plan.desired.revision,
       refusal: refusedBy(desired),
+      heldRemoval: undefined,
       ready: false,
-      reason: isRemoval ? 'Removing' : 'Progressing',
+      reason: isRemoved ? 'Removing' : 'Progressing',
       message: counted(changes, 'change'),
     });
   }
@@ -117,7 +121,13 @@ export class SiteStatuses {
     const found = obstacle(plan, site);
     const applied = isApplied && found === null;
     const { revision } = plan.desired;
-    const manifest = plan.desired.sites.get(site)?.manifest;
+    const desired = plan.desired.sites.get(site);
+    const manifest = desired?.manifest;
+    const isHeld =
+      isRemoval(desired) &&
+      HOLDS.includes(condition.reason) &&
+      before.applied !== null &&
+      before.withdrawnAt === undefined;
     const status: SiteStatus = {
       ...before,
       ...condition,
@@ -126,7 +136,8 @@ export class SiteStatuses {
       applied: applied ? revision : before.applied,
       suspended: manifest === null ? before.suspended : manifest?.suspend === true || undefined,
       servingOff: manifest === null ? before.servingOff : manifest?.serving === false || undefined,
-      refusal: refusedBy(plan.desired.sites.get(site)),
+      refusal: refusedBy(desired),
+      heldRemoval: isHeld ? toldOf(condition.reason, condition.message) : undefined,
       identifies: manifest === null ? before.identifies : identifiedBy(manifest),
       health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
       resources: resourceStatuses(plan, site, outcome, { nextRetry, before: before.resources }),
@@ -180,6 +191,10 @@ function unhealthy(status: SiteStatus, fault: string): SiteStatus {
   if (KEPT.includes(reason)) return { ...status, message: `${message}; ${fault}`, health: 'degraded' };
   const besides = reason === 'Ready' || reason === 'Progressing' ? '' : `; ${reason}: ${message}`;
   return { ...status, ready: false, reason: 'Unhealthy', message: `${fault}${besides}`, health: 'degraded' };
+}
+
+function isRemoval(desired: DesiredSite | undefined): boolean {
+  return desired === undefined || desired.manifest?.state === 'absent';
 }
 
 function refusedBy(desired: DesiredSite | undefined): string | undefined {

@@ -7,6 +7,7 @@ interface ReportedSite {
   readonly reason: string;
   readonly message: string;
   readonly partial?: true | undefined;
+  readonly heldRemoval?: string | undefined;
   readonly conditions?: readonly { readonly condition: string; readonly message: string }[] | undefined;
 }
 
@@ -22,10 +23,11 @@ interface Trouble {
  * message, for the reader.
  */
 export function troubleOf(
-  { reason, message, partial, conditions = [] }: ReportedSite,
+  { reason, message, partial, heldRemoval, conditions = [] }: ReportedSite,
   told = toldOf,
 ): Trouble | null {
-  const isTrouble = meaningOf(reason) === 'trouble';
+  // A removal that waits for an approval is no fault.
+  const isTrouble = meaningOf(reason) === 'trouble' && toldOf(reason, message) !== heldRemoval;
   const faults = faultsIn(conditions).map((one) => told(one.condition, one.message));
   const details = [...(isTrouble ? [told(reason, message)] : []), ...faults];
   if (details.length === 0) return null;
@@ -34,10 +36,10 @@ export function troubleOf(
 
 /** The state of a site by what its host alone knows. */
 export function hostState(site: Omit<ShownSite, 'resources' | 'state'>): SiteState {
-  const { reason, message, applied, suspended, servingOff } = site;
+  const { reason, message, applied, suspended, servingOff, heldRemoval } = site;
   const meaning = meaningOf(reason);
   const told = toldOf(reason, message);
-  const refusal = meaning === 'gone' ? null : refusalIn(site);
+  const refusal = meaning === 'gone' ? null : (heldRemoval ?? refusalIn(site));
   const isUp = applied !== null && meaning !== 'gone';
   const trouble = isUp ? troubleOf(site) : null;
   return siteState({
@@ -45,7 +47,8 @@ export function hostState(site: Omit<ShownSite, 'resources' | 'state'>): SiteSta
     isOff: servingOff === true,
     fault: trouble === null || trouble.isPartial ? null : { of: 'host', detail: trouble.detail },
     partial: trouble?.isPartial ? { detail: trouble.detail } : null,
-    refusal: refusal === null ? null : { of: 'manifest', detail: refusal },
+    refusal:
+      refusal === null ? null : { of: heldRemoval === undefined ? 'manifest' : 'removal', detail: refusal },
     setup: applied === null && meaning !== 'gone' ? { detail: told } : null,
     unserved: [],
     pause: suspended === true ? { detail: meaning === 'suspended' ? message : null } : null,

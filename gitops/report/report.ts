@@ -179,6 +179,11 @@ export const siteStatusSchema = z.object({
   health: z.enum(['healthy', 'degraded', 'unknown']),
   /** Why the newest manifest isn't used, whatever else the reason says. Missing: it is used. */
   refusal: z.string().optional(),
+  /**
+   * Why a site that git no longer has, or that is `state: absent`, isn't removed: what holds that, and what lifts it. The
+   * site runs as before. Missing: nothing holds it.
+   */
+  heldRemoval: z.string().optional(),
   /** Only servers of the site fail, and others of them serve what git says. */
   partial: z.literal(true).optional(),
   /** The manifest says `suspend`: nothing is changed, and drift isn't repaired. */

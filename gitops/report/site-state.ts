@@ -15,6 +15,7 @@ export type SiteStateName = (typeof SITE_STATES)[number];
 
 /** What is known of a site. `null`: it isn't so. */
 export interface SiteFacts {
+  /** While its host waits with the removal, the site isn't removed: that is a `refusal`. */
   readonly removal: 'running' | 'done' | null;
   /** The manifest says `serving: false`. */
   readonly isOff: boolean;
@@ -29,8 +30,11 @@ export interface SiteFacts {
   } | null;
   /** Some of its servers fail, and others serve. */
   readonly partial: { readonly detail: string | null } | null;
-  /** The newest manifest isn't applied: it is refused (`manifest`), or another site holds what it names (`claim`). */
-  readonly refusal: { readonly of: 'manifest' | 'claim'; readonly detail: string | null } | null;
+  /**
+   * What git says isn't applied: the newest manifest is refused (`manifest`), another site holds what it names (`claim`),
+   * or git no longer has the site and the host waits with the removal (`removal`).
+   */
+  readonly refusal: { readonly of: 'manifest' | 'claim' | 'removal'; readonly detail: string | null } | null;
   /** It has never been served, or not since it was restored. */
   readonly setup: { readonly detail: string | null } | null;
   /** What each domain waits for, if none is served; empty: at least one is served. */
@@ -172,6 +176,12 @@ const REFUSALS = {
   manifest: {
     sentence: 'The newest manifest in git is refused; the last good one is in force.',
     remedy: 'Correct the site’s file in git, or revert the commit that broke it: tagyard revert <site>.',
+  },
+  removal: {
+    sentence:
+      'Git no longer has the site, but its host waits with the removal: nothing of it is removed yet.',
+    remedy:
+      'If it is to be removed, do what the detail says, such as tagyard approve; else bring its file back: tagyard revert <site>.',
   },
   claim: {
     sentence: 'The newest manifest in git isn’t applied in full: another site holds a name or port of it.',

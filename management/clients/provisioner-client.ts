@@ -37,6 +37,7 @@ const site = z.object({
   reason: text,
   message: text.default(''),
   refusal: text.optional(),
+  heldRemoval: text.optional(),
   partial: z.literal(true).optional(),
   conditions: z.array(z.object({ condition: z.string(), message: text })).default([]),
 });

@@ -63,19 +63,16 @@ function isInDns(dns: DnsFacts, domain: string): boolean {
 }
 
 function factsOf(known: StateBasis): SiteFacts {
-  const { status, status_reason, status_detail, host_reason, host_detail, host_refusal, manifest } = known;
-  const isLive = LIVE.includes(status);
+  const { status, status_detail, host_reason, host_detail, host_refusal, manifest } = known;
+  const isHeld = host_reason === 'removal_held' || (status === 'deprovisioning' && host_refusal !== null);
+  const isLive = LIVE.includes(status) || isHeld;
   const isUp = isLive && status !== 'provisioning';
   return {
-    removal: status === 'removed' ? 'done' : status === 'deprovisioning' ? 'running' : null,
+    removal: status === 'removed' ? 'done' : status === 'deprovisioning' && !isHeld ? 'running' : null,
     isOff: isLive && manifest.serving === false,
     fault: faultOf(known, isUp),
     partial: isUp && host_reason === 'host_partial' ? { detail: host_detail } : null,
-    refusal: isProjectionReason(status_reason)
-      ? { of: status_reason === 'invalid_manifest' ? 'manifest' : 'claim', detail: status_detail }
-      : isLive && host_refusal !== null
-        ? { of: 'manifest', detail: host_refusal }
-        : null,
+    refusal: isHeld ? { of: 'removal', detail: host_refusal } : refusalOf(known, isLive),
     setup: status === 'provisioning' ? { detail: status_detail ?? host_detail } : null,
     unserved: isUp ? unservedDomains(known) : [],
     pause: isLive && manifest.suspend ? { detail: host_reason === 'suspended' ? host_detail : null } : null,
@@ -94,6 +91,15 @@ function faultOf(
   if (host_reason === 'host_trouble') return { of: 'host', detail: host_detail };
   if (status !== 'verification_failed') return null;
   return { of: 'checks', detail: isProjectionReason(status_reason) ? null : status_detail };
+}
+
+function refusalOf(
+  { status_reason, status_detail, host_refusal }: StateBasis,
+  isLive: boolean,
+): SiteFacts['refusal'] {
+  if (isProjectionReason(status_reason))
+    return { of: status_reason === 'invalid_manifest' ? 'manifest' : 'claim', detail: status_detail };
+  return isLive && host_refusal !== null ? { of: 'manifest', detail: host_refusal } : null;
 }
 
 /** What is done about a creation that failed. */

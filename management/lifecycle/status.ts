@@ -34,6 +34,9 @@ export function restorePath(from: ContainerStatus): ContainerStatus[] {
 /** Statuses in which git has the site, and its infrastructure is up or being created. */
 export const LIVE: readonly ContainerStatus[] = ['provisioning', 'active', 'verified', 'verification_failed'];
 
+/** Statuses in which the host may still have something of the site, so that what it reports counts. */
+export const WATCHED: readonly ContainerStatus[] = [...LIVE, 'deprovisioning'];
+
 export const EVENT_KINDS = [
   'status',
   'state',
@@ -61,6 +64,7 @@ export const STATUS_REASONS = {
   host_trouble: 'the host reports a fault, or can’t apply what git says; the last good state keeps running',
   host_partial: 'the host reports that some of the site’s servers fail; the others serve',
   host_refused: 'the host refuses the newest manifest; the last one that it accepted stays applied',
+  removal_held: 'git no longer has the site, and the host waits with the removal; statusDetail says what for',
   domain_unproven:
     'a domain is not proven to be the client’s, or the record that proves it is missing; statusDetail has the record',
   invalid_manifest: 'the newest manifest in the sites repository is refused; the one before it stays applied',
@@ -73,7 +77,7 @@ const PROJECTION_REASONS: readonly StatusReason[] = ['port_taken', 'domain_in_us
 /** Reasons that come from the host's report. They are shown if there is no other reason. */
 export type HostReason = Extract<
   StatusReason,
-  'host_trouble' | 'host_partial' | 'host_refused' | 'suspended'
+  'host_trouble' | 'host_partial' | 'host_refused' | 'removal_held' | 'suspended'
 >;
 
 export function isProjectionReason(reason: StatusReason | null): boolean {

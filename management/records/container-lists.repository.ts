@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Health, SiteStateName } from '../../gitops/report/site-state.ts';
 import type { Actor, Database } from '../db/database.ts';
-import { type ContainerStatus, LIVE, type StatusReason } from '../lifecycle/status.ts';
+import { type ContainerStatus, type StatusReason, WATCHED } from '../lifecycle/status.ts';
 import { type ContainerWithOperation, selectContainers } from './containers.repository.ts';
 import { withProofs } from './domain-proofs.repository.ts';
 import { visibleClients } from './memberships.repository.ts';
@@ -82,7 +82,7 @@ export async function listSummaries(db: Database, query: ListQuery) {
       sql<string>`containers.seq::text`.as('seq'),
       sql<string>`containers.manifest->>'name'`.as('name'),
       sql<StatusReason | null>`coalesce(containers.status_reason,
-        case when containers.status = any (${[...LIVE]}::text[]) then containers.host_reason end)`.as(
+        case when containers.status = any (${[...WATCHED]}::text[]) then containers.host_reason end)`.as(
         'status_reason',
       ),
       sql<boolean>`coalesce(containers.manifest->>'serving', 'true') = 'true'`.as('serving'),

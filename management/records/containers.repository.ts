@@ -221,9 +221,11 @@ export async function moveContainer(
     const row = await lockContainer(trx, id);
     if (!canMove(row.status, to)) return false;
     const detail = text === null ? null : await withoutForeignNames(trx, id, text);
-    // What the host reported of the site before its removal says nothing about the restored one.
+    // What the host reported of the site before says nothing about its removal, or about the restored one.
     const { host_reason, host_detail, host_refusal } = UNKNOWN;
-    const host = to === 'provisioning' ? { host_reason, host_detail, host_refusal } : {};
+    const host = ['deprovisioning', 'provisioning'].includes(to)
+      ? { host_reason, host_detail, host_refusal }
+      : {};
     await changeFacts(
       trx,
       row,

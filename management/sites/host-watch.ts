@@ -5,7 +5,7 @@ import { meaningOf, refusalIn } from '../../gitops/report/report.ts';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { hostDetail } from '../lifecycle/host-detail.ts';
-import { LIVE } from '../lifecycle/status.ts';
+import { WATCHED } from '../lifecycle/status.ts';
 import {
   type ContainerRow,
   type HostVerdict,
@@ -17,7 +17,8 @@ import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 /** What a site's status on its host says of its container; `null`: nothing new. */
 export function verdictOf(status: ProvisionerSite): HostVerdict | null {
   const { reason, message } = status;
-  const refusal = refusalIn(status);
+  const { heldRemoval } = status;
+  const refusal = heldRemoval ?? refusalIn(status);
   const meaning = meaningOf(reason);
   if (meaning === 'changing' || meaning === 'gone') return null;
   const trouble = troubleOf(status, hostDetail);
@@ -26,9 +27,16 @@ export function verdictOf(status: ProvisionerSite): HostVerdict | null {
     return { obstacle: { reason: isPartial ? 'host_partial' : 'host_trouble', detail }, refusal };
   }
   const waits = { reason: 'suspended', detail: message } as const;
-  const refused = refusal === null ? null : ({ reason: 'host_refused', detail: refusal } as const);
+  const why = heldRemoval === undefined ? 'host_refused' : 'removal_held';
+  const refused = refusal === null ? null : ({ reason: why, detail: refusal } as const);
   // Changes that wait are as it was asked for.
   return { obstacle: meaning === 'suspended' ? waits : refused, refusal };
+}
+
+/** The same of a container that is being removed: it matters only what holds the removal. */
+export function verdictOnRemoval(status: ProvisionerSite): HostVerdict {
+  const held = status.heldRemoval === undefined ? null : verdictOf(status);
+  return held ?? { obstacle: null, refusal: null };
 }
 
 /** Whether a verdict differs from what is known of a container. */
@@ -82,13 +90,14 @@ export class HostWatch {
     const bySite = new Map(report.sites.map((status) => [status.site, status]));
     const rows = await db
       .selectFrom('containers')
-      .select(['id', 'site_id', 'host_reason', 'host_detail', 'host_refusal'])
-      .where('status', 'in', LIVE)
+      .select(['id', 'site_id', 'status', 'host_reason', 'host_detail', 'host_refusal'])
+      .where('status', 'in', WATCHED)
       .where(sql<string>`manifest->>'host'`, '=', settings.host)
       .execute();
     for (const row of rows) {
-      const status = bySite.get(row.site_id);
-      const verdict = status === undefined ? null : verdictOf(status);
+      const site = bySite.get(row.site_id);
+      const judge = row.status === 'deprovisioning' ? verdictOnRemoval : verdictOf;
+      const verdict = site === undefined ? null : judge(site);
       if (verdict === null) continue;
       const shown = await this.#redact(row.id, verdict);
       if (isChange(row, shown)) await this.#record(row.id, shown);
@@ -117,7 +126,7 @@ export class HostWatch {
   async #record(id: string, verdict: HostVerdict): Promise<void> {
     await this.#context.db.transaction().execute(async (trx) => {
       const row = await lockContainer(trx, id);
-      if (!LIVE.includes(row.status) || !isChange(row, verdict)) return;
+      if (!WATCHED.includes(row.status) || !isChange(row, verdict)) return;
       await setVerdict(trx, row, verdict);
     });
   }

@@ -8,7 +8,7 @@ import { shownClientKeys } from '../../sites/requests/container.ts';
 import type { Settings } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import type { Role } from '../lifecycle/roles.ts';
-import { LIVE } from '../lifecycle/status.ts';
+import { WATCHED } from '../lifecycle/status.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import type { ContainerView } from './container-view.ts';
 import { missingProofs, presentProof } from './proof.ts';
@@ -134,10 +134,11 @@ export function blockedHostWarnings({
  */
 function reasonOf(row: ContainerWithOperation, settings: Pick<Settings, 'domainProof'>) {
   const { status, status_reason, status_detail, host_reason, host_detail, manifest } = row;
-  if (status_reason !== null || !LIVE.includes(status)) {
+  if (status_reason !== null || !WATCHED.includes(status)) {
     return { statusReason: status_reason, statusDetail: status_detail };
   }
   if (host_reason !== null) return { statusReason: host_reason, statusDetail: host_detail };
+  if (status === 'deprovisioning') return { statusReason: null, statusDetail: status_detail };
   if (manifest.suspend) {
     const statusDetail = 'changes wait until the site is resumed; the host has not reported any yet';
     return { statusReason: 'suspended' as const, statusDetail };

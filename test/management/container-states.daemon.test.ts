@@ -355,6 +355,37 @@ test('a site that is created or restored isn’t refused while its host only mak
   await eventually(async () => expect((await read(created)).status).toBe('active'));
 });
 
+test('a site whose removal its host holds is served in every place, and says what lifts that, until it is removed', async () => {
+  const site = await create();
+  world.provisioner.auto = false;
+  const dir = await world.clone();
+  await world.git(dir, 'rm', '--quiet', `${site.siteId}.yaml`);
+  await world.git(dir, 'commit', '--quiet', '-m', 'Remove by hand');
+  await world.git(dir, 'push', '--quiet', 'origin', 'HEAD:main');
+  const message = 'the sites repository has no site of this host; to approve: tagyard approve a3d6';
+  const heldRemoval = `Blocked: ${message}`;
+  // The host has been asked to remove it.
+  await eventually(() => expect(world.provisioner.sites.get(site.siteId)?.reason).toBe('Progressing'));
+  world.provisioner.sites.set(site.siteId, { reason: 'Blocked', message, heldRemoval });
+  await eventually(async () => {
+    expect(await read(site)).toMatchObject({
+      status: 'deprovisioning',
+      statusReason: 'removal_held',
+      statusDetail: heldRemoval,
+      state: { name: 'change_refused', also: ['serving'], detail: heldRemoval },
+    });
+    expect(await shown(site, 'change_refused')).toEqual(EVERYWHERE('change_refused', false));
+  });
+  world.provisioner.sites.set(site.siteId, { reason: 'Removing', message: '9 changes' });
+  await eventually(async () =>
+    expect((await read(site)).state).toMatchObject({ name: 'removed', sentence: 'It is being removed.' }),
+  );
+  world.provisioner.auto = true;
+  world.provisioner.finish(site.siteId, 'succeeded');
+  world.provisioner.sites.set(site.siteId, { reason: 'Removed', message: '' });
+  await eventually(async () => expect((await read(site)).status).toBe('removed'));
+});
+
 test('the first visit is seen in the requests: neither a verification nor a probe nor a bot is one', async () => {
   const { id } = await create();
   const at = new Date(Date.now() - 60_000).toISOString();

@@ -130,9 +130,15 @@ describe('the daemon', () => {
     const plan = await call('POST', '/plan', {});
     expect(plan.body.blocked).toMatchObject([{ reason: 'empty_desired_state' }]);
     expect(status?.message).toContain(plan.body.checksum);
+    expect(status?.heldRemoval).toBe(`Blocked: ${status?.message}`);
+    expect((await call('GET', '/sites/acme')).body.state).toMatchObject({
+      name: 'change_refused',
+      also: ['serving'],
+      detail: status?.heldRemoval,
+    });
     expect(await call('POST', '/approve', { checksum: 'ffff' })).toMatchObject({ status: 409 });
     expect(await call('POST', '/approve', { checksum: plan.body.checksum })).toMatchObject({ status: 202 });
-    await reaches('acme', 'Removed');
+    expect((await reaches('acme', 'Removed'))?.heldRemoval).toBeUndefined();
     expect(daemon.objectCount('acme')).toBe(0);
   });
 

@@ -8,6 +8,11 @@ const served = { ...unseen, applied: 'r1', ready: true, reason: 'Ready', health:
 const refusal = 'InvalidManifest: shop.yaml: nmae: unknown key';
 const refused = { reason: 'InvalidManifest', message: 'shop.yaml: nmae: unknown key', refusal } as const;
 const unhealthy = { reason: 'Unhealthy', message: 'processing server 0 fails', health: 'degraded' } as const;
+const blocked = {
+  reason: 'Blocked',
+  message: 'no site of this host; to approve: tagyard approve a3d6',
+} as const;
+const heldRemoval = `Blocked: ${blocked.message}`;
 const conditions: SiteCondition[] = [{ condition: 'preview_failed', message: 'no answer' }];
 
 test.each([
@@ -51,6 +56,21 @@ test.each([
     'that waits for a certificate',
     { ...served, reason: 'CertificatePending', message: 'shop.example: no record' },
     { name: 'failing', also: [], detail: 'CertificatePending: shop.example: no record' },
+  ],
+  [
+    'whose removal waits for an approval',
+    { ...served, ...blocked, heldRemoval },
+    { name: 'change_refused', also: ['serving'], detail: heldRemoval },
+  ],
+  [
+    'whose removal waits, and whose server fails',
+    { ...served, ...unhealthy, heldRemoval },
+    { name: 'failing', also: ['change_refused'], detail: 'Unhealthy: processing server 0 fails' },
+  ],
+  [
+    'of which a guard holds another change',
+    { ...served, ...blocked },
+    { name: 'failing', also: [], detail: heldRemoval },
   ],
   ['that is removed', { ...served, ...refused, reason: 'Removing' }, { name: 'removed', also: [] }],
 ] as const)('a host says of a site %s', (_what, site, expected) => {
