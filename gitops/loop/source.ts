@@ -70,7 +70,7 @@ export class Source {
    */
   async read(accepted: Accepted): Promise<SourceReading | null> {
     const startedAt = { since: this.#deps.clock.date(), sinceMs: this.#deps.clock.now() };
-    const newest = this.#newest(accepted.revision);
+    const newest = this.#newest();
     const outcome = await this.#inTime(newest, accepted.revision === null ? null : this.#waitMs());
     if (outcome.status === 'fulfilled') {
       this.#problem = null;
@@ -89,13 +89,11 @@ export class Source {
     return this.#problem === null ? WAIT_MS : WAIT_AGAIN_MS;
   }
 
-  async #newest(acceptedRevision: string | null): Promise<DesiredState | null> {
+  async #newest(): Promise<DesiredState | null> {
     const { repo, reader, lease } = this.#deps;
     const revision = await repo.head();
     await lease?.hold();
-    if (revision !== null) return await reader.read(revision);
-    if (acceptedRevision === null) return null;
-    throw new SitesRepoError('the branch of the sites repository is gone; restore it');
+    return revision === null ? null : await reader.read(revision);
   }
 
   /** The newest revision that is on this host. */

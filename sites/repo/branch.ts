@@ -44,7 +44,10 @@ export class Branch {
     return `refs/heads/${this.name}`;
   }
 
-  /** The newest revision, after a fetch where the repository is a mirror; `null`: the branch doesn't exist. */
+  /**
+   * The newest revision, after a fetch where the repository is a mirror; `null`: there is no branch and never was one.
+   * Throws `SitesRepoError` if it is gone.
+   */
   async head(): Promise<string | null> {
     return await this.#heads(undefined);
   }
@@ -53,6 +56,9 @@ export class Branch {
     try {
       if (this.#git.isMirror) await this.#git.fetch();
       const tip = await this.tip();
+      if (tip === null && this.#hasExisted) {
+        throw new SitesRepoError(`the branch ${this.name} of the sites repository is gone; restore it`);
+      }
       this.#lastRead = { at: systemClock.now(), error: null };
       return tip;
     } catch (error) {

@@ -30,7 +30,7 @@ interface SitesRepoOptions {
   readonly gitConfig?: string | undefined;
   /** Seconds between two fetches from a remote, before jitter. */
   readonly pollSeconds?: number;
-  /** True: the branch has had commits. If it is missing now, it is not created. */
+  /** True: the branch has had commits. If it is missing now, it can't be read and is not created. */
   readonly initialized?: boolean;
   /** The repository is packed once it has about this many loose objects; default: 500. */
   readonly gcObjects?: number;
@@ -83,7 +83,7 @@ export class SitesRepo {
     this.#gcObjects = options.gcObjects ?? 500;
   }
 
-  /** The newest revision; `null`: the branch doesn't exist. Fetches first if the repository is remote. */
+  /** The newest revision; `null`: there is no branch and never was one. Fetches first if the repository is remote. */
   async head(): Promise<string | null> {
     return await this.#branch.head();
   }

@@ -100,11 +100,11 @@ describe.each([
     expect(await sitesOf(repo)).toEqual(['acme']);
   });
 
-  test('reads a deleted branch as no revision, and never creates it again with one site only', async () => {
+  test('can’t read a deleted branch, and never creates it again with one site only', async () => {
     const repo = await open();
     const { revision } = await put(repo, 'acme', 'x: 1\n');
     git('update-ref', '-d', 'refs/heads/main');
-    expect(await repo.head()).toBeNull();
+    await expect(repo.head()).rejects.toThrow('the branch main of the sites repository is gone');
     await expect(put(repo, 'beta', 'x: 1\n')).rejects.toThrow(SitesRepoError);
     // A process that starts now and remembers the branch doesn't create it either.
     const url = urlOf(bare);

@@ -393,6 +393,16 @@ test('the API is not ready while the sites repository is unreachable', async () 
   await eventually(async () => expect((await world.call('GET', '/readyz')).status).toBe(200));
 });
 
+test('the API is not ready while the branch of the sites repository is gone', async () => {
+  const revision = (await world.repo.head()) ?? '';
+  await world.git(world.bare, 'update-ref', '-d', 'refs/heads/main');
+  await eventually(async () =>
+    expect(await world.call('GET', '/readyz')).toMatchObject({ status: 503, body: { sitesRepo: false } }),
+  );
+  await world.git(world.bare, 'update-ref', 'refs/heads/main', revision);
+  await eventually(async () => expect((await world.call('GET', '/readyz')).status).toBe(200));
+});
+
 test('a slow sites repository delays no answer to whether the API is ready, which says how old it is', async () => {
   const own = await World.open({ logLevel: 'silent', remote: true });
   const answer = join(own.dir, 'answer');

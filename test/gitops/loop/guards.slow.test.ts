@@ -56,7 +56,7 @@ describe('sites whose removal may be an accident stay', () => {
     await eventually(() => expect(daemon.loop.lastError).not.toBeNull());
     await daemon.fullPass();
     nothingRemoved(sites);
-    const why = expect.stringContaining('the branch of the sites repository is gone');
+    const why = expect.stringContaining('the branch main of the sites repository is gone');
     expect((await daemon.call('GET', '/sites')).body).toMatchObject({
       problem: why,
       sites: sites.map(() => ({ ready: true, message: why })),
@@ -65,6 +65,10 @@ describe('sites whose removal may be an accident stay', () => {
       reason: 'SourceUnavailable',
       message: why,
     });
+
+    expect((await daemon.call('GET', '/health')).body.checks).toContainEqual(
+      expect.objectContaining({ name: 'sites_repo', status: 'failed', detail: why }),
+    );
 
     await git(daemon.sitesRepo, ['update-ref', 'refs/heads/main', revision ?? '']);
     daemon.loop.sync();
