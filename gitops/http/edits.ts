@@ -40,7 +40,7 @@ const pruneBody = z.strictObject({ olderThanDays: z.number().min(0).max(36_500).
 /** Seconds for which the answer waits for the end of the operation. */
 const querystring = z.looseObject({ wait: z.coerce.number().min(0).max(60).optional() });
 
-/** `revision`: a commit with this manifest. Git has the site already, so nothing is committed. */
+/** `revision`: a commit with this manifest. Git has the site already, so only what a clone has copied is committed. */
 const provisionQuery = querystring.extend({
   revision: z
     .string()
@@ -135,14 +135,12 @@ export function editRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       }
       // With a basis, git has the site already: the attempt to apply it shows whether there is room for it.
       if (manifest.state === 'present' && basis === undefined) refuseWithoutRoom(deps, site);
-      const edit =
-        basis === undefined
-          ? async (current: string | null) =>
-              edits.provisionEdit(deps.ageIdentity, manifest, {
-                current,
-                mayBind: await bindable(deps, manifest),
-              })
-          : (text: string | null) => edits.stillPresent(manifest, basis, text);
+      const edit = async (current: string | null) => {
+        const given = { current, mayBind: await bindable(deps, manifest) };
+        return basis === undefined
+          ? await edits.provisionEdit(deps.ageIdentity, manifest, given)
+          : await edits.stillPresent(deps.ageIdentity, manifest, { ...given, revision: basis });
+      };
       const { revision } = await commitEdit(request, { site, verb: 'Provision', edit });
       return answer(reply, { site, kind: 'provision', revision, changed: true, wait });
     });

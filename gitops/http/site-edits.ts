@@ -48,19 +48,27 @@ export async function provisionEdit(
 }
 
 /**
- * Returns the current text unchanged. Throws `superseded` if it no longer asks for the request's container: the
- * request may be old, and its site removed or replaced since.
+ * The current text, with copied secrets bound to its container. Throws `superseded` if it no longer asks for the
+ * request's container: the request may be old, and its site removed or replaced since.
  */
 export async function stillPresent(
+  identity: string,
   { site, container }: Pick<Manifest, 'site' | 'container'>,
-  revision: string,
-  current: string | null,
+  {
+    revision,
+    current,
+    mayBind,
+  }: { readonly revision: string; readonly current: string | null; readonly mayBind: MayBind },
 ): Promise<string> {
   const detail = `${site}.yaml was removed, or replaced, after ${revision.slice(0, 12)}`;
   if (current === null) throw new ProvisionerProblem('superseded', { detail });
   const manifest = await currentManifest(site, current);
-  if (manifest.state === 'present' && manifest.container === container) return current;
-  throw new ProvisionerProblem('superseded', { detail });
+  if (manifest.state !== 'present' || manifest.container !== container) {
+    throw new ProvisionerProblem('superseded', { detail });
+  }
+  const isCopied: MayBind = (armored, holder) => holder !== null && mayBind(armored, holder);
+  const bound = await bindSecrets(identity, manifest, isCopied);
+  return bound === manifest ? current : formatManifest(bound);
 }
 
 /** Whether a ciphertext may be bound to the manifest's container; `holder`: the container that it is bound to now. */
@@ -112,11 +120,15 @@ export async function rotateSecrets(keyFile: string, site: string, text: string 
   return rotated === manifest ? (text ?? '') : formatManifest(rotated);
 }
 
-/** Throws `invalid_manifest` where a secret of the manifest can't be decrypted here. */
+/** Throws `invalid_manifest` where a secret of the manifest can't be decrypted here, or is another container's. */
 export async function demandSecrets(keyFile: string, manifest: Manifest): Promise<void> {
   for (const { name, read } of SECRET_MEMBERS) {
     const given = read(manifest);
-    if (given !== undefined) await decrypted(keyFile, name, given);
+    if (given === undefined) continue;
+    const { container } = unbound(await decrypted(keyFile, name, given));
+    if (container === null || container === manifest.container) continue;
+    const detail = `${name} was encrypted for another container`;
+    throw new ProvisionerProblem('invalid_manifest', { detail });
   }
 }
 

@@ -134,8 +134,9 @@ export class ProvisionerClient {
   }
 
   /**
-   * Starts a site. If `revision` is `null`, commits its manifest. Else that revision has it, and nothing is
-   * committed: if git has removed the site meanwhile, the call fails as `superseded`. Resolves to the operation’s id.
+   * Starts a site. If `revision` is `null`, commits its manifest. Else that revision has it, and only secrets that a
+   * clone has copied are committed, encrypted for its container: if git has removed the site meanwhile, the call fails
+   * as `superseded`. Resolves to the operation’s id.
    */
   async provision(manifest: Manifest, revision: string | null, context: CallContext): Promise<string> {
     const path = revision === null ? '/provision' : `/provision?revision=${revision}`;

@@ -22,7 +22,14 @@ import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 import type { OperationRow } from '../records/operations.repository.ts';
 import { stepsOf } from './host-steps.ts';
 import type { StepFunction, StepOutcome } from './outcome.ts';
-import { failContainer, isRefusal, releaseAll, requestOf, signed } from './provision.steps.ts';
+import {
+  failContainer,
+  isRefusal,
+  plannedManifest,
+  releaseAll,
+  requestOf,
+  signed,
+} from './provision.steps.ts';
 
 /**
  * Reasons of a site that is served as git says. `SourceUnavailable` replaces `Ready` while newer revisions can't be
@@ -123,9 +130,11 @@ export function followSteps(
     const desired = await desiredManifest(site);
     // Git no longer asks for the site, and the projection will start its removal; or the manifest isn't valid now.
     if (desired === null) return 'wait';
-    const { manifest, revision } = desired;
+    // A committer may have changed the client in git, and the provisioner binds secrets of the client that it is told.
+    const { client } = plannedManifest(operation);
+    const manifest = { ...desired.manifest, client };
     try {
-      const started = await provisioner.provision(manifest, revision, requestOf(operation));
+      const started = await provisioner.provision(manifest, desired.revision, requestOf(operation));
       return { to: 'follow', provisionerOperation: started };
     } catch (error) {
       if (!isRefusal(error)) throw error;

@@ -120,7 +120,7 @@ export function isRefusal(error: unknown): error is ProvisionerError {
 }
 
 /** The manifest of a running creation. */
-function plannedManifest({ id, manifest }: OperationRow): Manifest {
+export function plannedManifest({ id, manifest }: OperationRow): Manifest {
   if (manifest === null) throw new Error(`operation ${id} has no manifest`);
   return manifest;
 }

@@ -1,7 +1,7 @@
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { afterEach, expect, test } from 'vitest';
 import { formatManifest } from '../../../sites/manifest/load.ts';
-import { encryptSecret } from '../../../sites/manifest/secrets.ts';
+import { encryptFor, encryptSecret } from '../../../sites/manifest/secrets.ts';
 import { tagyardHere } from '../../support/cli/in-process.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type MemoryDaemon, memoryDaemon } from '../../support/gitops/memory-daemon.ts';
@@ -38,16 +38,29 @@ test('while a site can’t be decrypted, its last decryptable version is in forc
   expect(daemon.loop.status('one')).toMatchObject({ reason: 'UndecryptableConfig', ready: false });
 });
 
-test('a revert to a version that can’t be decrypted is refused, and commits nothing', async () => {
+test.each([
+  [
+    'that can’t be decrypted',
+    'UndecryptableConfig',
+    foreign,
+    'containerConfig can’t be decrypted on this host',
+  ],
+  [
+    'with another container’s secret',
+    'InvalidManifest',
+    () => encryptFor(daemon.recipient, '7c9e6679-7425-40de-944b-e07fc1f90aff', daemon.config),
+    'containerConfig was encrypted for another container',
+  ],
+])('a revert to a version %s is refused, and commits nothing', async (_what, reason, encrypted, said) => {
   daemon = await memoryDaemon();
   const url = await daemon.app.listen({ host: '127.0.0.1', port: 0 });
-  await daemon.push('one', daemon.manifest('one', 0, { containerConfig: await foreign() }));
-  await daemon.reaches('one', 'UndecryptableConfig');
+  await daemon.push('one', daemon.manifest('one', 0, { containerConfig: await encrypted() }));
+  await daemon.reaches('one', reason);
   await daemon.push('one', daemon.manifest('one', 0));
   await daemon.reaches('one', 'Ready');
   const head = await daemon.repo.head();
   const refused = await tagyardHere(url, ['revert', 'one']);
   expect(refused.exitCode).toBe(1);
-  expect(refused.stderr).toContain('containerConfig can’t be decrypted on this host');
+  expect(refused.stderr).toContain(said);
   expect(await daemon.repo.head()).toBe(head);
 });
