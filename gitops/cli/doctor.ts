@@ -7,6 +7,7 @@ import { driftOf, observeLive } from './live.ts';
 import { renderChecks } from './output/checks.ts';
 import { CliError } from './output/cli-error.ts';
 import { type OutputOptions, print, short } from './output/print.ts';
+import { managementStates } from './site-states.ts';
 
 const CONSENT_REMEDY =
   'Where the law asks for consent (EEA, United Kingdom, Switzerland), set consent: required and consentMode: basic, for the site or under regions (docs/consent.md).';
@@ -38,8 +39,13 @@ interface Diagnosis {
  * within a time limit; a part that doesn't answer is a problem. Exit code 1 if there is a problem.
  */
 export async function doctor(context: CliContext, options: OutputOptions): Promise<void> {
-  const [known, live] = await Promise.all([knownSites(context), observeLive(context)]);
-  const { revision, sites } = known instanceof CliError ? { revision: null, sites: [] } : known;
+  const [known, live, states] = await Promise.all([
+    knownSites(context),
+    observeLive(context),
+    managementStates(context),
+  ]);
+  const { revision, sites: reported } = known instanceof CliError ? { revision: null, sites: [] } : known;
+  const sites = reported.map((one) => ({ ...one, state: states.get(one.site) ?? one.state }));
   const diagnosis: Diagnosis = {
     revision,
     sites: sites.length,

@@ -1,11 +1,13 @@
 import { isCertificate } from '../report/is-certificate.ts';
 import { type CertificateState, REASONS, type Reason, type ShownSite } from '../report/report.ts';
+import type { SiteStateName } from '../report/site-state.ts';
 import { type Drift, describeDrift } from './live.ts';
+import { isBad } from './site-states.ts';
 
 /** One problem of a site, with what the operator can do about it. */
 export interface SiteProblem {
   readonly site: string;
-  readonly reason: Reason | CertificateState | 'ServingOff';
+  readonly reason: Reason | CertificateState | SiteStateName | 'ServingOff';
   readonly message: string;
   readonly meaning: string;
   readonly remedy: string;
@@ -65,11 +67,20 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
   expired: { meaning: 'the certificate has expired', remedy: 'Fix what the message names.' },
 };
 
-/** The condition alone if it is a problem; otherwise a suspension, switched-off serving and bad certificates. */
+/**
+ * The condition alone if it is a problem, or a bad state that management knows of; otherwise a suspension, switched-off
+ * serving and bad certificates.
+ */
 export function findingsOf(shown: ShownSite): SiteProblem[] {
-  const { site, reason, message, resources, suspended, servingOff } = shown;
+  const { site, reason, message, resources, suspended, servingOff, state } = shown;
   const remedy = REMEDIES[reason];
   if (remedy !== null) return [{ site, reason, message, meaning: REASONS[reason], remedy }];
+  if (isBad(state)) {
+    const { name, detail, sentence } = state;
+    return [
+      { site, reason: name, message: detail ?? sentence, meaning: sentence, remedy: state.remedy ?? '' },
+    ];
+  }
   const suspension: SiteProblem = {
     site,
     reason: 'Suspended',

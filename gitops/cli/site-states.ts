@@ -1,4 +1,4 @@
-import type { SiteState } from '../report/site-state.ts';
+import type { SiteState, SiteStateName } from '../report/site-state.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
 import { QUICK_MS, timeoutMs } from './instance/timeout.ts';
@@ -19,6 +19,13 @@ export async function managementStates(context: CliContext): Promise<ReadonlyMap
     throw error;
   }
 }
+
+/** Whether a site fails, or its newest manifest is refused. An older host says no state. */
+export function isBad(state: SiteState | undefined): state is SiteState {
+  return state !== undefined && [state.name, ...state.also].some((name) => BAD.includes(name));
+}
+
+const BAD: readonly SiteStateName[] = ['failing', 'change_refused'];
 
 async function accessOf({ home, env }: CliContext): Promise<{ url: string; token: string } | null> {
   const { MANAGEMENT_URL: url, TAGYARD_TOKEN: token, INFRA_PROVISIONER_URL: provisioner } = env;

@@ -20,7 +20,7 @@ import { renderChecks } from './output/checks.ts';
 import { CliError } from './output/cli-error.ts';
 import { header, type OutputOptions, print, short } from './output/print.ts';
 import { table } from './output/table.ts';
-import { managementStates } from './site-states.ts';
+import { isBad, managementStates } from './site-states.ts';
 
 /** The history in `GET /sites/:site`. */
 const historySchema = z.object({
@@ -43,7 +43,7 @@ export async function plan(context: CliContext, options: OutputOptions & { ref?:
 
 /**
  * Prints the conditions of the last pass, then drift and failed checks as of now. Exit code 1 if the sites repository
- * can't be read, something drifted or a check failed.
+ * can't be read, a site fails or its change is refused, something drifted or a check failed.
  */
 export async function status(
   context: CliContext,
@@ -63,7 +63,7 @@ export async function status(
   if (site !== undefined) {
     const own = drift.filter((change) => change.site === site);
     const shown = withState(withDrift(shownSiteSchema.parse(answer), own));
-    if (own.length > 0 || hasFailed(checks)) process.exitCode = 1;
+    if (isBad(shown.state) || own.length > 0 || hasFailed(checks)) process.exitCode = 1;
     print(options, { ...shown, drift: own, checks }, () => {
       const below = renderLive(own, checks);
       const resources = shown.resources.map((one) => ({ ...one, key: shownHostsIn(one.key) }));
@@ -75,7 +75,8 @@ export async function status(
   const shown = { ...read, sites: read.sites.map(withState) };
   // Before the first commit there is nothing to observe.
   const relevant = shown.revision === null ? checks.filter(({ name }) => name !== 'targets') : checks;
-  if (shown.problem !== null || drift.length > 0 || hasFailed(relevant)) process.exitCode = 1;
+  const isAnyBad = shown.problem !== null || shown.sites.some(({ state }) => isBad(state));
+  if (isAnyBad || drift.length > 0 || hasFailed(relevant)) process.exitCode = 1;
   print(options, { ...shown, drift, checks: relevant }, ({ problem, sites }) => {
     const head = problem === null ? '' : `${styleText('red', problem)}\n`;
     const list =

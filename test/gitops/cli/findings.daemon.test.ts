@@ -56,6 +56,22 @@ test.each(REASON_NAMES.filter((reason) => reason !== 'Ready' && reason !== 'Remo
   },
 );
 
+test.each(['failing', 'change_refused'] as const)('a state %s of management is a problem, too', (name) => {
+  const words = { sentence: 'It isn’t well.', detail: 'why', remedy: 'Do this.' };
+  const state = { name, ...words, also: [] };
+  for (const reason of ['Ready', 'Removed'] as const) {
+    const also = { ...state, name: 'waits_for_dns' as const, also: [name] };
+    for (const one of [state, also])
+      expect(findingsOf({ ...site(reason), state: one })).toEqual([
+        {
+          ...{ site: 'shop', reason: one.name, message: 'why' },
+          ...{ meaning: words.sentence, remedy: words.remedy },
+        },
+      ]);
+  }
+  expect(findingsOf({ ...site('Ready'), state: { ...state, name: 'serving' } })).toEqual([]);
+});
+
 test.each(CERTIFICATE_STATES.filter((state) => state !== 'live'))(
   'a ready site’s certificate in the state %s is a problem',
   (state) => {
