@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chown, readFile, stat } from 'node:fs/promises';
+import { chmod, chown, readFile, realpath, rename, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { z } from 'zod';
-import { writeDurably } from '../../base/durable.ts';
+import { syncDirectory, writeDurably } from '../../base/durable.ts';
 import { type SettingsOfDaemon, settingsInFile } from './backup/machine.ts';
 import { Home } from './instance/home.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
@@ -35,7 +36,9 @@ export async function rotate(
 ): Promise<void> {
   if (key === 'age' && finish === true) return await encryptAnew(context);
   const home = new Home(context.home);
-  if (settings === undefined && existsSync(home.at('instance.json'))) return await rotateEmbedded(home, key);
+  if (settings === undefined && existsSync(home.at('instance.json'))) {
+    return await rotateEmbedded(home, key, finish === true);
+  }
   const files = await Promise.all(
     (settings ?? ['.env']).map(async (path) => ({ path, values: await settingsInFile(path) })),
   );
@@ -44,7 +47,13 @@ export async function rotate(
 }
 
 /** All parts of an embedded instance get their keys at its start. */
-async function rotateEmbedded(home: Home, key: Key): Promise<void> {
+async function rotateEmbedded(home: Home, key: Key, isEnd: boolean): Promise<void> {
+  if (isEnd) {
+    process.stdout.write(
+      'There is nothing to finish: all parts of this instance get the new secret at its start.\n',
+    );
+    return;
+  }
   const lock = home.lock();
   try {
     const instance = await home.instance();
@@ -101,6 +110,11 @@ async function rotateInfra(files: readonly SettingsFile[], isEnd: boolean): Prom
   const without = files.find(({ values }) => !values.INFRA_SECRET);
   if (without !== undefined) throw new CliError(`${without.path} has no INFRA_SECRET`);
   const isProvisioner = ({ values }: SettingsFile) => values.AGE_IDENTITY_FILE !== undefined;
+  if (!files.some(isProvisioner)) {
+    throw new CliError(
+      'none of the files of settings is the provisioner’s (AGE_IDENTITY_FILE), which alone accepts two secrets: run this on its machine',
+    );
+  }
   if (isEnd) {
     if (new Set(files.map(({ values }) => values.INFRA_SECRET)).size > 1) {
       throw new CliError(
@@ -141,11 +155,16 @@ function withSetting(text: string, name: string, value: string): string {
   return pattern.test(text) ? text.replace(pattern, () => line) : `${text.trimEnd()}\n${line}\n`;
 }
 
-/** Keeps owner and permissions, because the daemon's user is another one. */
+/** Keeps a link, and owner and permissions from the first moment, because the daemon's user is another one. */
 async function replaceText(path: string, text: string): Promise<void> {
-  const { mode, uid, gid } = await stat(path);
-  await writeDurably(path, text, mode & 0o777);
-  await chown(path, uid, gid);
+  const file = await realpath(path);
+  const { mode, uid, gid } = await stat(file);
+  const draft = `${file}.new`;
+  await writeDurably(draft, text);
+  await chown(draft, uid, gid);
+  await chmod(draft, mode & 0o777);
+  await rename(draft, file);
+  await syncDirectory(dirname(file));
 }
 
 function newSecret(): string {

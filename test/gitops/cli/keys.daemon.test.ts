@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, lstat, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
@@ -155,6 +155,35 @@ describe('tagyard keys rotate infra', () => {
     expect(failed.stderr).toBe(`${management} has no INFRA_SECRET`);
     expect(await settingsOf(provisioner)).toMatchObject({ INFRA_SECRET: 'old' });
   });
+
+  test('keeps a link to a file of settings, and the file’s mode and owner', async () => {
+    const file = join(dir, 'provisioner.env');
+    await writeFile(file, 'INFRA_SECRET=old\nAGE_IDENTITY_FILE=/etc/tagyard/age-identity\n');
+    // The usual umask would take the group's right to write.
+    await chmod(file, 0o660);
+    const link = join(dir, 'linked.env');
+    await symlink('provisioner.env', link);
+    const { mode, uid, gid } = await stat(file);
+    expect(await tagyardHere('', ['keys', 'rotate', 'infra', '--settings', link])).toMatchObject({
+      exitCode: 0,
+    });
+    expect((await lstat(link)).isSymbolicLink()).toBe(true);
+    expect(await settingsOf(file)).toMatchObject({ INFRA_SECRET_PREVIOUS: 'old' });
+    expect(await stat(file)).toMatchObject({ mode, uid, gid });
+  });
+
+  test('changes nothing without the provisioner’s file, because only the provisioner accepts two', async () => {
+    const management = join(dir, 'management.env');
+    await writeFile(management, 'INFRA_SECRET=old\n');
+    for (const more of [[], ['--finish']]) {
+      const refused = await tagyardHere('', [
+        ...['keys', 'rotate', 'infra', ...more],
+        ...['--settings', management],
+      ]);
+      expect(refused.stderr).toContain('none of the files of settings is the provisioner’s');
+    }
+    expect(await settingsOf(management)).toEqual({ INFRA_SECRET: 'old' });
+  });
 });
 
 test('an embedded instance gets its new keys at its next start', async () => {
@@ -170,4 +199,8 @@ test('an embedded instance gets its new keys at its next start', async () => {
   expect(now.infraSecret).not.toBe(infraSecret);
   const [first = '', second] = identitiesIn(now.age.identity);
   expect([await identityToRecipient(first), second]).toEqual([now.age.recipient, age.identity]);
+
+  const finished = await tagyardHere('', ['keys', 'rotate', 'infra', '--finish'], env);
+  expect(finished.stdout).toMatch(/^There is nothing to finish/);
+  expect(await home.instance()).toEqual(now);
 });
