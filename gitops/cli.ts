@@ -38,6 +38,8 @@ try {
 /** The message for the user. `null`: a bug in this program, so the stack trace is needed. */
 async function messageOf(error: unknown): Promise<string | null> {
   if (error instanceof CliError) return error.message;
+  // Of the file system: the message names the file or folder.
+  if (error instanceof Error && 'syscall' in error && 'path' in error) return error.message;
   const { ZodError } = await import('zod');
   if (!(error instanceof ZodError)) return null;
   const [issue] = error.issues;

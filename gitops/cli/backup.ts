@@ -1,13 +1,14 @@
 import { existsSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
-import { generateIdentity, identityToRecipient } from 'age-encryption';
+import { generateIdentity } from 'age-encryption';
 import { writeDurably } from '../../base/durable.ts';
-import { identitiesIn, testRecipient } from '../../sites/manifest/secrets.ts';
+import { recipientsOf, testRecipient } from '../../sites/manifest/secrets.ts';
 import { bundleOf, tipOf } from '../../sites/repo/bundle.ts';
 import { ABOUT, type About, BUNDLE, FILES, TABLES, type VersionOfCopy } from './backup/about.ts';
 import { writeArchive } from './backup/archive.ts';
 import { readDatabase } from './backup/database.ts';
+import { readKeyFile } from './backup/key-file.ts';
 import { embeddedMachine, hostMachine, type MachineParts } from './backup/machine.ts';
 import { Home } from './instance/home.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
@@ -79,11 +80,11 @@ async function recipientOf(named: string | undefined, home: string | null): Prom
   if (home === null) throw new CliError('name an age recipient with --recipient, or set BACKUP_RECIPIENT');
   const file = `${home}-backup-identity`;
   if (!existsSync(file)) await writeDurably(file, `${await generateIdentity()}\n`);
-  const [identity = ''] = identitiesIn(await readFile(file, 'utf8'));
+  const [recipient = ''] = await recipientsOf(await readKeyFile(file));
   process.stdout.write(
     `The identity that opens this backup is in ${file}: keep a copy of that file on another machine.\n`,
   );
-  return await identityToRecipient(identity);
+  return recipient;
 }
 
 function described({ database, revision }: About, { files }: MachineParts): string {

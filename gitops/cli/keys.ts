@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { z } from 'zod';
 import { syncDirectory, writeDurably } from '../../base/durable.ts';
+import { readKeyFile } from './backup/key-file.ts';
 import { type SettingsOfDaemon, settingsInFile } from './backup/machine.ts';
 import { Home } from './instance/home.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
@@ -72,7 +73,7 @@ async function rotateEmbedded(home: Home, key: Key, isEnd: boolean): Promise<voi
 async function addIdentity(files: readonly SettingsFile[]): Promise<void> {
   const path = files.map(({ values }) => values.AGE_IDENTITY_FILE).find((one) => one !== undefined);
   if (path === undefined) throw new CliError('AGE_IDENTITY_FILE is in none of the files of settings');
-  const { keyFile, recipient } = await withNewIdentity(await readFile(path, 'utf8'));
+  const { keyFile, recipient } = await withNewIdentity(await readKeyFile(path));
   await replaceText(path, keyFile);
   for (const { path: file } of files.filter(({ values }) => values.AGE_RECIPIENT !== undefined)) {
     await setIn(file, { AGE_RECIPIENT: recipient });

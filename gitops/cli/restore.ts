@@ -9,6 +9,7 @@ import { openSitesRepo } from '../../sites/repo/sites-repo.ts';
 import { ABOUT, type About, about, BUNDLE, FILES, TABLES } from './backup/about.ts';
 import { readArchive } from './backup/archive.ts';
 import { fillDatabase } from './backup/database.ts';
+import { readKeyFile } from './backup/key-file.ts';
 import { databaseOf, type SettingsOfDaemon } from './backup/machine.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
 import { CliError } from './output/cli-error.ts';
@@ -33,10 +34,7 @@ export async function restore(
   file: string,
   { identity }: RestoreOptions,
 ): Promise<void> {
-  const keys = await readFile(identity, 'utf8').catch((cause: Error) => {
-    throw new CliError(`${identity} can't be read: ${cause.message}`, { cause });
-  });
-  const source = { file: resolve(file), keys };
+  const source = { file: resolve(file), keys: await readKeyFile(identity) };
   const found = await survey(source);
   if (found.about.isEmbedded) await restoreEmbedded(source, found.about, home);
   else await restoreHost(source, found, env);

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { delimiter, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { identityToRecipient } from 'age-encryption';
-import { identitiesIn } from '../../../sites/manifest/secrets.ts';
+import { recipientsOf } from '../../../sites/manifest/secrets.ts';
 import { CliError } from '../output/cli-error.ts';
+import { readKeyFile } from './key-file.ts';
 
 /** The settings of one daemon, or of both. */
 export type SettingsOfDaemon = Readonly<Record<string, string | undefined>>;
@@ -89,8 +89,7 @@ async function demandPair(daemons: readonly SettingsOfDaemon[]): Promise<void> {
   const [recipient] = values('AGE_RECIPIENT');
   const [file] = values('AGE_IDENTITY_FILE');
   if (recipient === undefined || file === undefined) return;
-  const identities = identitiesIn(await readFile(file, 'utf8'));
-  if ((await Promise.all(identities.map(identityToRecipient))).includes(recipient)) return;
+  if ((await recipientsOf(await readKeyFile(file))).includes(recipient)) return;
   throw new CliError(`AGE_RECIPIENT is of none of the identities in ${file}`);
 }
 

@@ -61,7 +61,7 @@ beforeAll(async () => {
   await mkdir(instance.at('management'));
   await filled(instance.at('management', 'pglite'));
   expect(await tagyard(['backup', file])).toMatchObject({ exitCode: 0, stderr: '' });
-}, 120_000);
+}, 300_000);
 afterAll(() => rm(dir, { recursive: true }));
 
 async function filled(path: string): Promise<void> {
@@ -202,7 +202,34 @@ test('another identity is refused', async () => {
   await writeFile(other, `${await generateIdentity()}\n`);
   const refused = await restore(file, join(dir, 'untouched'), other);
   expect(refused.stderr).toBe(`${file} is encrypted to another identity`);
+  await writeFile(other, 'junk\n');
+  expect((await restore(file, join(dir, 'untouched'), other)).stderr).toMatch(
+    /other-identity can't be used: line 1 is not an age identity/,
+  );
 });
+
+test('a path that can’t be used is named in one sentence', async () => {
+  const lost = join(dir, 'none', 'lost.age');
+  const run = async (args: readonly string[], path = home) =>
+    await execa(process.execPath, [CLI, ...args], { env: { TAGYARD_HOME: path }, reject: false });
+  expect(await run(['backup', lost])).toMatchObject({
+    exitCode: 1,
+    stderr: `tagyard: ${lost} was not written: ENOENT: no such file or directory, open '${lost}.part'`,
+  });
+  const settings = join(dir, 'no-keys.env');
+  await writeFile(settings, `AGE_IDENTITY_FILE=${lost}\nAGE_RECIPIENT=age1of-before\n`);
+  const recipient = await identityToRecipient(await generateIdentity());
+  expect(
+    await run(['backup', join(dir, 'other.age'), '--recipient', recipient, '--settings', settings]),
+  ).toMatchObject({
+    exitCode: 1,
+    stderr: `tagyard: ${lost} can't be used: ENOENT: no such file or directory, open '${lost}'`,
+  });
+  expect(await run(['restore', file, '--identity', identity], join(file, 'home'))).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringMatching(/^tagyard: ENOTDIR: not a directory, .+$/),
+  });
+}, 180_000);
 
 test('a host’s file has what its settings name, and nothing of the folder in which it is made', async () => {
   const host = join(dir, 'host');

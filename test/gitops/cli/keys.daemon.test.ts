@@ -99,6 +99,27 @@ describe('tagyard keys rotate age', () => {
     expect(older).toEqual([first, old]);
     expect(await settingsOf(management)).toMatchObject({ AGE_RECIPIENT: await identityToRecipient(newest) });
   });
+
+  test('changes nothing if the daemon would refuse the key file', async () => {
+    const identity = join(dir, 'age-identity');
+    const settings = join(dir, 'both.env');
+    await writeFile(settings, `AGE_IDENTITY_FILE=${identity}\nAGE_RECIPIENT=age1of-before\n`);
+    const refused = async () => {
+      const { exitCode, stderr } = await tagyardHere('', ['keys', 'rotate', 'age', '--settings', settings]);
+      expect(exitCode).toBe(1);
+      expect(await settingsOf(settings)).toMatchObject({ AGE_RECIPIENT: 'age1of-before' });
+      return stderr;
+    };
+    expect(await refused()).toBe(
+      `${identity} can't be used: ENOENT: no such file or directory, open '${identity}'`,
+    );
+    const damaged = `${await generateIdentity()}\njunk\n`;
+    await writeFile(identity, damaged);
+    expect(await refused()).toMatch(/age-identity can't be used: line 2 is not an age identity/);
+    expect(await readFile(identity, 'utf8')).toBe(damaged);
+    await writeFile(settings, `AGE_IDENTITY_FILE=${dir}\nAGE_RECIPIENT=age1of-before\n`);
+    expect(await refused()).toMatch(/can't be used: EISDIR/);
+  });
 });
 
 describe('tagyard keys rotate infra', () => {
