@@ -27,14 +27,15 @@ export async function backup(
   file: string,
   options: BackupOptions,
 ): Promise<void> {
+  if (existsSync(file)) throw new CliError(`${resolve(file)} exists already; name a new file`);
   const home = new Home(path);
   const isEmbedded = options.settings === undefined && existsSync(home.at('instance.json'));
-  const recipient = await recipientOf(options.recipient ?? env.BACKUP_RECIPIENT, isEmbedded ? path : null);
   const settings = isEmbedded ? [] : (options.settings ?? ['.env']).map((name) => resolve(name));
   // The embedded database has one user at a time.
   const lock = isEmbedded ? home.lock() : null;
   try {
     const machine = isEmbedded ? await embeddedMachine(path) : await hostMachine(settings);
+    const recipient = await recipientOf(options.recipient ?? env.BACKUP_RECIPIENT, isEmbedded ? path : null);
     const root = isEmbedded ? path : '/';
     const made = await writeArchive(resolve(file), recipient, async (put) => {
       // Before the commits: what the database knows of must be among them.

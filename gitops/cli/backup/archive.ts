@@ -1,5 +1,6 @@
-import { createReadStream, createWriteStream, existsSync } from 'node:fs';
+import { createReadStream, createWriteStream, rmSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { dirname } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -20,6 +21,8 @@ interface Entry {
   readonly content: Buffer;
 }
 
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
 type Put = (name: string, content: Buffer | string, mode?: number) => Promise<void>;
 
 /**
@@ -31,7 +34,6 @@ export async function writeArchive<Result>(
   recipient: string,
   fill: (put: Put) => Promise<Result>,
 ): Promise<Result> {
-  if (existsSync(path)) throw new CliError(`${path} exists already; name a new file`);
   const encrypter = new Encrypter();
   encrypter.addRecipient(recipient);
   const draft = `${path}.part`;
@@ -39,6 +41,11 @@ export async function writeArchive<Result>(
   const packed = archive.pipe(createGzip());
   archive.on('error', (error) => packed.destroy(error));
   const sealed = await encrypter.encrypt(Readable.toWeb(packed) as globalThis.ReadableStream<Uint8Array>);
+  const interrupt = (signal: NodeJS.Signals) => {
+    rmSync(draft, { force: true });
+    process.exit(128 + constants.signals[signal]);
+  };
+  for (const signal of SIGNALS) process.on(signal, interrupt);
   const file = createWriteStream(draft, { mode: 0o600 });
   const written = pipeline(Readable.fromWeb(sealed as ReadableStream), file);
   const filled = fill((name, content, mode = 0o600) => put(archive, { name, mode }, content)).then(
@@ -63,6 +70,8 @@ export async function writeArchive<Result>(
     throw error instanceof CliError
       ? error
       : new CliError(`${path} was not written: ${error.message}`, { cause });
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, interrupt);
   }
 }
 

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import {
   cp,
@@ -12,6 +13,7 @@ import {
   truncate,
   writeFile,
 } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
@@ -142,6 +144,55 @@ test('a running instance is refused, because its database has one user', async (
     lock.release();
   }
 });
+
+test('what is refused makes no identity', async () => {
+  const other = new Home(join(dir, 'other'));
+  await other.prepare();
+  await other.instance();
+  expect((await tagyard(['backup', file], other.path)).stderr).toContain('exists already');
+  const lock = other.lock();
+  const refused = await tagyard(['backup', join(dir, 'other.age')], other.path);
+  lock.release();
+  expect(refused.stderr).toContain('an instance already runs on');
+  expect(existsSync(`${other.path}-backup-identity`)).toBe(false);
+});
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)(
+  'an end by %s leaves no file',
+  async (signal, exitCode) => {
+    // A database that never answers.
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const settings = join(dir, 'silent.env');
+    const lines = [
+      `SITES_REPO=${join(home, 'sites.git')}`,
+      'AUTH_JWKS_URL=https://login.example/jwks',
+      `DATABASE_URL=postgres://tagyard@127.0.0.1:${Object(server.address()).port}/tagyard`,
+    ];
+    await writeFile(settings, lines.join('\n'));
+    const made = join(dir, 'interrupted.age');
+    const recipient = await identityToRecipient(await generateIdentity());
+    const args = [CLI, 'backup', made, '--recipient', recipient, '--settings', settings];
+    const running = execa(process.execPath, args, { reject: false });
+    try {
+      const [socket] = (await once(server, 'connection')) as [Socket];
+      const isClosed = once(socket.resume(), 'close');
+      expect(existsSync(`${made}.part`)).toBe(true);
+      running.kill(signal);
+      expect(await running).toMatchObject({ exitCode });
+      expect(existsSync(`${made}.part`)).toBe(false);
+      // What has read the database has ended, too.
+      await isClosed;
+    } finally {
+      running.kill('SIGKILL');
+      server.close();
+    }
+  },
+  180_000,
+);
 
 test('a disk that is full and a part that is missing leave no file', async () => {
   const full = join(dir, 'full.age');
