@@ -64,6 +64,11 @@ export const sharedSettings = z.object({
   HOP_SECRET: hopSecret.describe(
     "The common secret of proxy and edge: 16 to 256 characters of A-Z, a-z, 0-9, _ and -. The visitor's address that a request states is trusted only if the request has this secret in `x-tagyard-hop-secret`. With it, the verification worker's visits are marked as probes; otherwise they count as traffic.",
   ),
+  HOP_SECRET_PREVIOUS: optionalText
+    .pipe(hopSecret.optional())
+    .describe(
+      'Gateways and the edge accept this secret besides HOP_SECRET, while one replaces the other, and never send it. A host only compares it with the edge’s (`tagyard check`). The order of steps is in docs/deploy-edge.md.',
+    ),
   PROVISIONER_ADDRESS: z
     .string()
     .default('127.0.0.1')
@@ -206,11 +211,6 @@ export const clusterSettings = z.object({
     .default(443)
     .describe(
       "The port of KUBERNETES_GATEWAY_ADDRESS that answers TLS for the sites' origin and preview names.",
-    ),
-  HOP_SECRET_PREVIOUS: optionalText
-    .pipe(hopSecret.optional())
-    .describe(
-      'Gateways and the edge accept this secret besides HOP_SECRET, while one replaces the other, and never send it. The order of steps is in docs/deploy-edge.md.',
     ),
   EDGE_UPSTREAM: optionalText.pipe(z.url().optional()),
   TRUSTED_PROXIES: textList.pipe(z.array(cidrRange)).default([]),

@@ -77,7 +77,10 @@ export async function tryHostSettings(
       checkEdgeKv(account),
       upstream === null
         ? []
-        : checkUpstream({ upstream, name: edgeNameOf(env, site), isSite: site !== undefined, hopSecret }),
+        : checkUpstream({
+            ...{ upstream, name: edgeNameOf(env, site), isSite: site !== undefined, hopSecret },
+            previousHopSecret: env.HOP_SECRET_PREVIOUS,
+          }),
       checkDnsZones(
         {
           EDGE_DOMAIN: env.EDGE_DOMAIN,
