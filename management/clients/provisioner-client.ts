@@ -192,6 +192,13 @@ export class ProvisionerClient {
     return await this.#find(site, `/sites/${encodeURIComponent(name)}`, context);
   }
 
+  /** Whether nothing of a site is left: it says so, or doesn't know the site although it has observed its host. */
+  async hasNothingOf(name: string, context: CallContext): Promise<boolean> {
+    const known = await this.site(name, context);
+    if (known !== null) return known.reason === 'Removed';
+    return (await this.ready(context)) && (await this.site(name, context)) === null;
+  }
+
   /** The certificates of a site's names, as its host last saw them. Empty: it doesn't know the site. */
   async certificates(
     name: string,

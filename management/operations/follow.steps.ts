@@ -3,11 +3,7 @@ import { formatManifest } from '../../sites/manifest/load.ts';
 import { readManifest } from '../../sites/manifest/read.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
 import { SitesRepoError } from '../../sites/repo/errors.ts';
-import {
-  type CallContext,
-  ProvisionerError,
-  type ProvisionerOperation,
-} from '../clients/provisioner-client.ts';
+import { ProvisionerError, type ProvisionerOperation } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { failureDetail, hostDetail, NO_ROOM } from '../lifecycle/host-detail.ts';
 import type { OperationStep, SagaStep } from '../lifecycle/steps.ts';
@@ -166,15 +162,6 @@ export function followSteps(
     return 'wait';
   }
 
-  /**
-   * Whether the site is gone: the provisioner doesn't know it, although git is readable and the provisioner has
-   * observed its host.
-   */
-  async function isForgotten(site: string, request: CallContext): Promise<boolean> {
-    if ((await repo.head()) === null || !(await provisioner.ready(request))) return false;
-    return (await provisioner.site(site, request)) === null;
-  }
-
   return {
     async follow(operation) {
       const site = await siteOf(operation);
@@ -220,9 +207,8 @@ export function followSteps(
           if (known?.status === 'queued' || known?.status === 'running') return 'wait';
           if (known !== null) hostSteps = stepsOf(known);
         }
-        const status = await provisioner.site(site, request);
-        if (status !== null && status.reason !== 'Removed') return 'wait';
-        if (status === null && !(await isForgotten(site, request))) return 'wait';
+        // While git can't be read, a host that has just started may not know yet what it has of the site.
+        if ((await repo.head()) === null || !(await provisioner.hasNothingOf(site, request))) return 'wait';
       } catch (error) {
         return waitAfter(error);
       }

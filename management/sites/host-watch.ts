@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { sql } from 'kysely';
 import { troubleOf } from '../../gitops/report/host-state.ts';
@@ -5,7 +6,8 @@ import { meaningOf, refusalIn } from '../../gitops/report/report.ts';
 import { ProvisionerError, type ProvisionerSite } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import { hostDetail } from '../lifecycle/host-detail.ts';
-import { WATCHED } from '../lifecycle/status.ts';
+import { LIVE, WATCHED } from '../lifecycle/status.ts';
+import { isUnsettled } from '../lifecycle/steps.ts';
 import {
   type ContainerRow,
   type HostVerdict,
@@ -13,6 +15,8 @@ import {
   setVerdict,
 } from '../records/containers.repository.ts';
 import { withoutForeignNames } from '../records/foreign-names.repository.ts';
+import { runningStep } from '../records/operations.repository.ts';
+import { removeLocked } from '../records/removal.ts';
 
 /** What a site's status on its host says of its container; `null`: nothing new. */
 export function verdictOf(status: ProvisionerSite): HostVerdict | null {
@@ -47,6 +51,10 @@ export function isChange(
   const { reason, detail } = obstacle ?? { reason: null, detail: null };
   return row.host_reason !== reason || row.host_detail !== detail || row.host_refusal !== refusal;
 }
+
+/** Git has no file of a live site, and the projection refuses to take that for its removal. */
+const IS_MISSING = sql<boolean>`(containers.status = any (${[...LIVE]}::text[])
+  and containers.status_reason = 'invalid_manifest' and sites.site_id is not null and sites.blob is null)`;
 
 type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>;
 
@@ -86,16 +94,21 @@ export class HostWatch {
     const { db, provisioner, room, settings } = this.#context;
     const report = await provisioner.report({ requestId: 'host-watch' });
     room.record(report);
-    if (report.sites.length === 0) return;
     const bySite = new Map(report.sites.map((status) => [status.site, status]));
     const rows = await db
       .selectFrom('containers')
-      .select(['id', 'site_id', 'status', 'host_reason', 'host_detail', 'host_refusal'])
+      .leftJoin('sites', 'sites.site_id', 'containers.site_id')
+      .select(['id', 'containers.site_id', 'status', 'host_reason', 'host_detail', 'host_refusal'])
+      .select(IS_MISSING.as('isMissing'))
       .where('status', 'in', WATCHED)
       .where(sql<string>`manifest->>'host'`, '=', settings.host)
       .execute();
     for (const row of rows) {
       const site = bySite.get(row.site_id);
+      if (row.isMissing && (await this.#isGone(row.site_id, site))) {
+        await this.#remove(row.id);
+        continue;
+      }
       const judge = row.status === 'deprovisioning' ? verdictOnRemoval : verdictOf;
       const verdict = site === undefined ? null : judge(site);
       if (verdict === null) continue;
@@ -104,6 +117,31 @@ export class HostWatch {
     }
     const ids = new Set(rows.map(({ id }) => id));
     for (const id of this.#redacted.keys()) if (!ids.has(id)) this.#redacted.delete(id);
+  }
+
+  /** Whether the host removes or has removed a site, or has nothing of it. */
+  async #isGone(name: string, site: ProvisionerSite | undefined): Promise<boolean> {
+    if (site !== undefined) return meaningOf(site.reason) === 'gone';
+    return await this.#context.provisioner.hasNothingOf(name, { requestId: 'host-watch' });
+  }
+
+  /**
+   * Removes a container whose file is missing in git for a reason that git alone doesn't tell, such as a rewritten
+   * branch: the host has removed the site, after an approval or because it had nothing of it.
+   */
+  async #remove(id: string): Promise<void> {
+    await this.#context.db.transaction().execute(async (trx) => {
+      await lockContainer(trx, id);
+      const found = await trx
+        .selectFrom('containers')
+        .innerJoin('sites', 'sites.site_id', 'containers.site_id')
+        .select('sites.revision')
+        .where('id', '=', id)
+        .where(IS_MISSING)
+        .executeTakeFirst();
+      if (found === undefined || isUnsettled(await runningStep(trx, id))) return;
+      await removeLocked(trx, id, { actor: null, requestId: randomUUID(), revision: found.revision });
+    });
   }
 
   /** The verdict without names of other clients' sites. */

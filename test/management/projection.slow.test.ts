@@ -236,6 +236,24 @@ describe('a file that is missing', () => {
     await shows({ status: 'active', statusDetail: `no commit of this branch removed ${site}` });
   });
 
+  test.each<[string, () => void]>([
+    ['has removed it', () => world.provisioner.sites.set(site, { reason: 'Removed', message: '' })],
+    ['has nothing of it', () => world.provisioner.sites.delete(site)],
+  ])('because the branch was rewritten, removes its site once the host %s', async (_what, approve) => {
+    await world.git(clone, 'pull', '--quiet', '--rebase');
+    const own = await world.git(clone, 'log', '--format=%H', '--reverse', '--', `${site}.yaml`);
+    await world.git(clone, 'reset', '--quiet', '--hard', `${own.split('\n')[0]}^`);
+    await world.git(clone, 'commit', '--quiet', '--allow-empty', '-m', 'Rewritten');
+    world.provisioner.ready = false;
+    await world.git(clone, 'push', '--quiet', '--force', 'origin', 'HEAD:main');
+    await shows({ status: 'active', statusReason: 'invalid_manifest' });
+    approve();
+    world.provisioner.ready = true;
+    await shows({ status: 'removed', statusReason: null });
+    expect(await holder()).toBeUndefined();
+    await create(domain);
+  });
+
   test('because a commit removed it, doesn’t remove its site if that is protected', async () => {
     await operate((text) => text.replace('state: present', 'state: present\nprotect: true'));
     await operate(() => 'site: [');
