@@ -47,6 +47,7 @@ export function hostState(site: Omit<ShownSite, 'resources' | 'state'>): SiteSta
     isOff: servingOff === true,
     fault: trouble === null || trouble.isPartial ? null : { of: 'host', detail: trouble.detail },
     partial: trouble?.isPartial ? { detail: trouble.detail } : null,
+    silence: null,
     refusal:
       refusal === null ? null : { of: heldRemoval === undefined ? 'manifest' : 'removal', detail: refusal },
     setup: applied === null && meaning !== 'gone' ? { detail: told } : null,

@@ -30,6 +30,8 @@ export interface SiteFacts {
   } | null;
   /** Some of its servers fail, and others serve. */
   readonly partial: { readonly detail: string | null } | null;
+  /** Its host doesn't report, so that nobody knows how it is now. */
+  readonly silence: { readonly detail: string | null } | null;
   /**
    * What git says isn't applied: the newest manifest is refused (`manifest`), another site holds what it names (`claim`),
    * or git no longer has the site and the host waits with the removal (`removal`).
@@ -59,10 +61,14 @@ export type SiteState = z.infer<typeof siteStateSchema>;
 export const HEALTHS = ['unknown', 'healthy', 'degraded'] as const;
 export type Health = (typeof HEALTHS)[number];
 
-/** `degraded`: the site is failing, or some of its servers are. `unknown`: before it is served, and once it is removed. */
-export function siteHealth({ removal, setup, fault, partial }: SiteFacts): Health {
+/**
+ * `degraded`: the site is failing, or some of its servers are. `unknown`: before it is served, once it is removed, and
+ * while its host doesn't report.
+ */
+export function siteHealth({ removal, setup, fault, partial, silence }: SiteFacts): Health {
   if (removal !== null || setup !== null) return 'unknown';
-  return fault !== null || partial !== null ? 'degraded' : 'healthy';
+  if (fault !== null || partial !== null) return 'degraded';
+  return silence === null ? 'healthy' : 'unknown';
 }
 
 type Words = Omit<SiteState, 'name' | 'also'>;
@@ -136,8 +142,16 @@ const WORDS: Readonly<Record<SiteStateName, (facts: SiteFacts) => Words | null>>
     };
   },
   serving(facts) {
-    const { isOff, fault, unserved, partial } = facts;
+    const { isOff, fault, unserved, partial, silence } = facts;
     if (!isUp(facts) || isOff || fault !== null || unserved.length > 0) return null;
+    if (silence !== null) {
+      return {
+        sentence: 'It was served when its host last reported.',
+        remedy:
+          'Find out why the host’s provisioner doesn’t answer, or start it again: tagyard doctor --host.',
+        detail: silence.detail,
+      };
+    }
     if (partial !== null) {
       return {
         sentence: 'It is served, but not all of its servers run.',

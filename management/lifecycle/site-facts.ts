@@ -72,6 +72,7 @@ function factsOf(known: StateBasis): SiteFacts {
     isOff: isLive && manifest.serving === false,
     fault: faultOf(known, isUp),
     partial: isUp && host_reason === 'host_partial' ? { detail: host_detail } : null,
+    silence: isUp && host_reason === 'host_silent' ? { detail: host_detail } : null,
     refusal: isHeld ? { of: 'removal', detail: host_refusal } : refusalOf(known, isLive),
     setup: status === 'provisioning' ? { detail: status_detail ?? host_detail } : null,
     unserved: isUp ? unservedDomains(known) : [],

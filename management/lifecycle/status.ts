@@ -64,6 +64,8 @@ export const STATUS_REASONS = {
   host_trouble: 'the host reports a fault, or can’t apply what git says; the last good state keeps running',
   host_partial: 'the host reports that some of the site’s servers fail; the others serve',
   host_refused: 'the host refuses the newest manifest; the last one that it accepted stays applied',
+  host_silent:
+    'the host has reported nothing since the time in statusDetail: how the site is now isn’t known',
   removal_held: 'git no longer has the site, and the host waits with the removal; statusDetail says what for',
   domain_unproven:
     'a domain is not proven to be the client’s, or the record that proves it is missing; statusDetail has the record',
@@ -77,7 +79,7 @@ const PROJECTION_REASONS: readonly StatusReason[] = ['port_taken', 'domain_in_us
 /** Reasons that come from the host's report. They are shown if there is no other reason. */
 export type HostReason = Extract<
   StatusReason,
-  'host_trouble' | 'host_partial' | 'host_refused' | 'removal_held' | 'suspended'
+  'host_trouble' | 'host_partial' | 'host_refused' | 'host_silent' | 'removal_held' | 'suspended'
 >;
 
 export function isProjectionReason(reason: StatusReason | null): boolean {

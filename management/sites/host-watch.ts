@@ -38,16 +38,34 @@ export function verdictOf(status: ProvisionerSite): HostVerdict | null {
 }
 
 /** The same of a container that is being removed: it matters only what holds the removal. */
-export function verdictOnRemoval(status: ProvisionerSite): HostVerdict {
+function verdictOnRemoval(status: ProvisionerSite): HostVerdict {
   const held = status.heldRemoval === undefined ? null : verdictOf(status);
   return held ?? { obstacle: null, refusal: null };
 }
 
+/** Begins what is said of a host that doesn't report; the time follows. */
+const SILENCE = 'its host has reported nothing since ';
+
+type Shown = Pick<ContainerRow, 'host_reason' | 'host_detail' | 'host_refusal'>;
+
+/** What is said while the host reports nothing: a fault that is known stays, and nothing else counts as known. */
+function silentVerdict({ host_reason, host_detail, host_refusal }: Shown, since: Date): HostVerdict {
+  const isFault = host_reason === 'host_trouble' || host_reason === 'host_partial';
+  const detail = `${isFault ? `${host_detail}; ` : ''}${SILENCE}${since.toISOString()}`;
+  const reason = host_reason === 'host_trouble' ? host_reason : 'host_silent';
+  return { obstacle: { reason, detail }, refusal: host_refusal };
+}
+
+/** What is left of that once the host reports again, and nothing new of the site; `null`: it wasn't silent. */
+function heardVerdict({ host_reason, host_detail, host_refusal }: Shown): HostVerdict | null {
+  const [before, since] = host_detail?.split(SILENCE) ?? [];
+  if (before === undefined || since === undefined) return null;
+  const fault = { reason: 'host_trouble', detail: before.replace(/; $/, '') } as const;
+  return { obstacle: host_reason === 'host_trouble' ? fault : null, refusal: host_refusal };
+}
+
 /** Whether a verdict differs from what is known of a container. */
-export function isChange(
-  row: Pick<ContainerRow, 'host_reason' | 'host_detail' | 'host_refusal'>,
-  { obstacle, refusal }: HostVerdict,
-): boolean {
+export function isChange(row: Shown, { obstacle, refusal }: HostVerdict): boolean {
   const { reason, detail } = obstacle ?? { reason: null, detail: null };
   return row.host_reason !== reason || row.host_detail !== detail || row.host_refusal !== refusal;
 }
@@ -56,7 +74,7 @@ export function isChange(
 const IS_MISSING = sql<boolean>`(containers.status = any (${[...LIVE]}::text[])
   and containers.status_reason = 'invalid_manifest' and sites.site_id is not null and sites.blob is null)`;
 
-type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log'>;
+type Watched = Pick<Context, 'db' | 'provisioner' | 'room' | 'settings' | 'log' | 'clock'>;
 
 /**
  * Shows on each container what happens to it on its host. Level-triggered: each check compares everything that the
@@ -70,8 +88,12 @@ export class HostWatch {
    */
   readonly #redacted = new Map<string, ReadonlyMap<string, string>>();
 
+  /** When the host reported last, or this process began to ask. */
+  #reportedAt: Date;
+
   constructor(context: Watched) {
     this.#context = context;
+    this.#reportedAt = context.clock.date();
   }
 
   async run(signal: AbortSignal): Promise<void> {
@@ -80,7 +102,6 @@ export class HostWatch {
       try {
         await this.check();
       } catch (err) {
-        // While the provisioner is unreachable, the containers keep showing what it reported last.
         if (err instanceof ProvisionerError)
           log.debug({ err }, 'the provisioner’s site statuses can’t be read');
         else log.error({ err }, 'what the host reports of the sites could not be recorded');
@@ -91,18 +112,15 @@ export class HostWatch {
 
   /** Compares and records everything once. */
   async check(): Promise<void> {
-    const { db, provisioner, room, settings } = this.#context;
-    const report = await provisioner.report({ requestId: 'host-watch' });
+    const { provisioner, room, clock } = this.#context;
+    const report = await provisioner.report({ requestId: 'host-watch' }).catch(async (err) => {
+      if (err instanceof ProvisionerError) await this.#showSilence();
+      throw err;
+    });
+    this.#reportedAt = clock.date();
     room.record(report);
     const bySite = new Map(report.sites.map((status) => [status.site, status]));
-    const rows = await db
-      .selectFrom('containers')
-      .leftJoin('sites', 'sites.site_id', 'containers.site_id')
-      .select(['id', 'containers.site_id', 'status', 'host_reason', 'host_detail', 'host_refusal'])
-      .select(IS_MISSING.as('isMissing'))
-      .where('status', 'in', WATCHED)
-      .where(sql<string>`manifest->>'host'`, '=', settings.host)
-      .execute();
+    const rows = await this.#rows();
     for (const row of rows) {
       const site = bySite.get(row.site_id);
       if (row.isMissing && (await this.#isGone(row.site_id, site))) {
@@ -110,13 +128,35 @@ export class HostWatch {
         continue;
       }
       const judge = row.status === 'deprovisioning' ? verdictOnRemoval : verdictOf;
-      const verdict = site === undefined ? null : judge(site);
+      const verdict = (site === undefined ? null : judge(site)) ?? heardVerdict(row);
       if (verdict === null) continue;
       const shown = await this.#redact(row.id, verdict);
       if (isChange(row, shown)) await this.#record(row.id, shown);
     }
     const ids = new Set(rows.map(({ id }) => id));
     for (const id of this.#redacted.keys()) if (!ids.has(id)) this.#redacted.delete(id);
+  }
+
+  /** Shows that the host doesn't report, once it has missed two reports: a restart takes less. */
+  async #showSilence(): Promise<void> {
+    const { clock, settings } = this.#context;
+    if (clock.date().getTime() - this.#reportedAt.getTime() < 2 * settings.watchMs) return;
+    for (const row of await this.#rows()) {
+      if (heardVerdict(row) === null) await this.#record(row.id, silentVerdict(row, this.#reportedAt));
+    }
+  }
+
+  /** The containers of the host that it may have something of. */
+  #rows() {
+    const { db, settings } = this.#context;
+    return db
+      .selectFrom('containers')
+      .leftJoin('sites', 'sites.site_id', 'containers.site_id')
+      .select(['id', 'containers.site_id', 'status', 'host_reason', 'host_detail', 'host_refusal'])
+      .select(IS_MISSING.as('isMissing'))
+      .where('status', 'in', WATCHED)
+      .where(sql<string>`manifest->>'host'`, '=', settings.host)
+      .execute();
   }
 
   /** Whether the host removes or has removed a site, or has nothing of it. */

@@ -386,6 +386,39 @@ test('a site whose removal its host holds is served in every place, and says wha
   await eventually(async () => expect((await read(site)).status).toBe('removed'));
 });
 
+test('a site isn’t called healthy while its host reports nothing, and says since when', async () => {
+  const begun = Date.now();
+  const [well, failing] = [await create(), await create()];
+  world.provisioner.sites.set(failing.siteId, { reason: 'Failed', message: 'exited' });
+  await eventually(async () => expect((await read(failing)).state.detail).toBe('Failed: exited'));
+  world.provisioner.isHung = true;
+  const since = 'its host has reported nothing since ';
+  await eventually(async () => {
+    expect(await read(well)).toMatchObject({
+      health: 'unknown',
+      statusReason: 'host_silent',
+      state: { name: 'serving', sentence: 'It was served when its host last reported.' },
+    });
+    expect(await read(failing)).toMatchObject({ health: 'degraded', statusReason: 'host_trouble' });
+  });
+  const { detail } = (await read(well)).state;
+  expect(detail).toMatch(since);
+  expect(Date.parse(detail.slice(since.length))).toBeGreaterThan(begun);
+  expect((await read(failing)).state.detail).toBe(`Failed: exited; ${detail}`);
+  expect(await shown(well, 'serving')).toMatchObject({ container: 'serving', counted: true, metric: true });
+  world.provisioner.sites.delete(well.siteId);
+  world.provisioner.sites.set(failing.siteId, { reason: 'Progressing', message: '1 change' });
+  world.provisioner.isHung = false;
+  await eventually(async () => {
+    expect(await read(well)).toMatchObject({
+      health: 'healthy',
+      statusReason: null,
+      state: { detail: null },
+    });
+    expect(await read(failing)).toMatchObject({ health: 'degraded', state: { detail: 'Failed: exited' } });
+  });
+});
+
 test('the first visit is seen in the requests: neither a verification nor a probe nor a bot is one', async () => {
   const { id } = await create();
   const at = new Date(Date.now() - 60_000).toISOString();

@@ -18,8 +18,8 @@ export function useTrouble(): Query<Trouble> {
     const newest = { sort: '-updatedAt', limit: MOST } as const;
     const [named, partial] = await Promise.all([
       fetchContainers({ ...newest, state: TROUBLE }),
-      // They are served, but not all of their servers run.
-      fetchContainers({ ...newest, state: ['serving', 'paused'], health: ['degraded'] }),
+      // They are served, but not all of their servers run, or their host doesn't report.
+      fetchContainers({ ...newest, state: ['serving', 'paused'], health: ['degraded', 'unknown'] }),
     ]);
     const items = [...named.containers, ...partial.containers];
     return { items: items.slice(0, MOST), hasMore: named.next !== null || items.length > MOST };
