@@ -66,9 +66,9 @@ export async function isInForce({ repo, reader }: DaemonDeps, site: string): Pro
 }
 
 /**
- * Which secrets of other containers a new site may have: those of its own client's sites, and unbound ones of no site.
- * Else a committer could copy another client's, even with its container's id, and have a clone of that site bind them.
- * The client is the request's: git's may be forged.
+ * Which secrets of other containers a new site may have: those in force in its own client's sites, and unbound ones of
+ * no site. Else a committer could copy another client's, and have a clone of that site bind them. The client is the
+ * request's: git's may be forged.
  */
 export async function bindable(
   { repo, reader }: DaemonDeps,
@@ -81,6 +81,6 @@ export async function bindable(
   const others = new Set(live.filter((one) => one.client !== client).flatMap((one) => [...ciphertexts(one)]));
   return (armored, holder) => {
     const text = ciphertextOf(armored);
-    return !others.has(text) && (holder === null || own.has(text));
+    return own.has(text) || (holder === null && !others.has(text));
   };
 }

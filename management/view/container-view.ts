@@ -96,12 +96,10 @@ export const containerView = z
       .meta({ description: 'false: the edge answers nothing of the site until it is resumed' }),
     protected: z.boolean().meta({ description: 'true: the container can’t be removed' }),
     resources: containerResources,
-    health: z
-      .enum(HEALTHS)
-      .meta({
-        description:
-          'degraded: it is failing, or some of its servers are; unknown: it isn’t up, or its host reports nothing',
-      }),
+    health: z.enum(HEALTHS).meta({
+      description:
+        'degraded: it is failing, or some of its servers are; unknown: it isn’t up, or its host reports nothing',
+    }),
     state: stateView,
     firstVisitAt: z.iso
       .datetime()
