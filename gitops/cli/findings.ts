@@ -1,5 +1,5 @@
 import { isCertificate } from '../report/is-certificate.ts';
-import { type CertificateState, REASONS, type Reason, type ShownSite } from '../report/report.ts';
+import { type CertificateState, meaningOf, REASONS, type Reason, type ShownSite } from '../report/report.ts';
 import type { SiteStateName } from '../report/site-state.ts';
 import { type Drift, describeDrift } from './live.ts';
 import { isBad } from './site-states.ts';
@@ -72,9 +72,15 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
  * serving and bad certificates.
  */
 export function findingsOf(shown: ShownSite): SiteProblem[] {
-  const { site, reason, message, resources, suspended, servingOff, state } = shown;
+  const { site, reason, message, resources, suspended, servingOff, applied, state } = shown;
   const remedy = REMEDIES[reason];
-  if (remedy !== null) return [{ site, reason, message, meaning: REASONS[reason], remedy }];
+  if (remedy !== null) {
+    const isFirst = applied === null && meaningOf(reason) === 'refused';
+    const meaning = isFirst
+      ? 'its manifest is refused, and nothing of it was applied before'
+      : REASONS[reason];
+    return [{ site, reason, message, meaning, remedy }];
+  }
   if (isBad(state)) {
     const { name, detail, sentence } = state;
     return [

@@ -34,7 +34,7 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       resources: [...status.resources, ...(certificatesOf?.(status.site) ?? [])],
       ...(conditions.length === 0 ? {} : { conditions }),
     };
-    return { ...site, state: hostState(site) };
+    return { ...site, ...hostState(site) };
   };
 
   const allShown = () => {

@@ -17,7 +17,6 @@ export function initialStatus(site: string, host: string): SiteStatus {
     ready: false,
     reason: 'Progressing',
     message: '',
-    health: 'unknown',
     resources: [],
   };
 }

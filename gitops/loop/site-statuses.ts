@@ -139,7 +139,6 @@ export class SiteStatuses {
       refusal: refusedBy(desired),
       heldRemoval: isHeld ? toldOf(condition.reason, condition.message) : undefined,
       identifies: manifest === null ? before.identifies : identifiedBy(manifest),
-      health: condition.ready ? 'healthy' : before.applied === null ? 'unknown' : 'degraded',
       resources: resourceStatuses(plan, site, outcome, { nextRetry, before: before.resources }),
       // A later site of this name must not take over the drain of the one that was removed.
       ...(condition.reason === 'Removed' ? { withdrawnAt: undefined } : {}),
@@ -187,10 +186,10 @@ export class SiteStatuses {
 /** The status while a container of the site doesn't serve. The repair is a run like others, and doesn't hide that. */
 function unhealthy(status: SiteStatus, fault: string): SiteStatus {
   const { reason, message } = status;
-  if (meaningOf(reason) === 'gone') return { ...status, health: 'degraded' };
-  if (KEPT.includes(reason)) return { ...status, message: `${message}; ${fault}`, health: 'degraded' };
+  if (meaningOf(reason) === 'gone') return status;
+  if (KEPT.includes(reason)) return { ...status, message: `${message}; ${fault}` };
   const besides = reason === 'Ready' || reason === 'Progressing' ? '' : `; ${reason}: ${message}`;
-  return { ...status, ready: false, reason: 'Unhealthy', message: `${fault}${besides}`, health: 'degraded' };
+  return { ...status, ready: false, reason: 'Unhealthy', message: `${fault}${besides}` };
 }
 
 function isRemoval(desired: DesiredSite | undefined): boolean {

@@ -1,6 +1,6 @@
 import { meaningOf, refusalIn, type ShownSite, toldOf } from './report.ts';
 import { faultsIn } from './site-condition.ts';
-import { type SiteState, siteState } from './site-state.ts';
+import { type Health, type SiteFacts, type SiteState, siteHealth, siteState } from './site-state.ts';
 
 /** What a host says of a site; management reads it from hosts of any version. */
 interface ReportedSite {
@@ -34,15 +34,18 @@ export function troubleOf(
   return { detail: details.join('; '), isPartial: !isTrouble || partial === true };
 }
 
-/** The state of a site by what its host alone knows. */
-export function hostState(site: Omit<ShownSite, 'resources' | 'state'>): SiteState {
+/** The state and health of a site by what its host alone knows. */
+export function hostState(site: Omit<ShownSite, 'resources' | 'state' | 'health'>): {
+  readonly state: SiteState;
+  readonly health: Health;
+} {
   const { reason, message, applied, suspended, servingOff, heldRemoval } = site;
   const meaning = meaningOf(reason);
   const told = toldOf(reason, message);
   const refusal = meaning === 'gone' ? null : (heldRemoval ?? refusalIn(site));
   const isUp = applied !== null && meaning !== 'gone';
   const trouble = isUp ? troubleOf(site) : null;
-  return siteState({
+  const facts: SiteFacts = {
     removal: meaning !== 'gone' ? null : reason === 'Removed' ? 'done' : 'running',
     isOff: servingOff === true,
     fault: trouble === null || trouble.isPartial ? null : { of: 'host', detail: trouble.detail },
@@ -53,5 +56,6 @@ export function hostState(site: Omit<ShownSite, 'resources' | 'state'>): SiteSta
     setup: applied === null && meaning !== 'gone' ? { detail: told } : null,
     unserved: [],
     pause: suspended === true ? { detail: meaning === 'suspended' ? message : null } : null,
-  });
+  };
+  return { state: siteState(facts), health: siteHealth(facts) };
 }

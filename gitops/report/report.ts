@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { quotasSchema } from './quotas.ts';
 import { siteConditionSchema } from './site-condition.ts';
-import { siteStateSchema } from './site-state.ts';
+import { HEALTHS, siteStateSchema } from './site-state.ts';
 
 /** The states of a hostname's certificate, in the order in which they normally follow each other. */
 export const CERTIFICATE_STATES = [
@@ -176,7 +176,6 @@ export const siteStatusSchema = z.object({
   ready: z.boolean(),
   reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]), // Object.keys forgets the key type
   message: z.string(),
-  health: z.enum(['healthy', 'degraded', 'unknown']),
   /** Why the newest manifest isn't used, whatever else the reason says. Missing: it is used. */
   refusal: z.string().optional(),
   /**
@@ -219,6 +218,7 @@ export type CertificateStatus = z.infer<typeof certificateSchema>;
 export const shownSiteSchema = siteStatusSchema.extend({
   /** As far as this host knows it: management knows more of domains and verifications. Unset: an older host. */
   state: siteStateSchema.optional(),
+  health: z.enum(HEALTHS),
   resources: z.array(z.union([certificateSchema, resource])),
   /** Quotas that are near or reached, and a preview server that didn't start. The site may be ready all the same. */
   conditions: z.array(siteConditionSchema).optional(),

@@ -34,7 +34,7 @@ export function startOfSite({ site, status, manifest, shown, history }: Before, 
 
 /** What the host says of a changed site. */
 interface Observed {
-  readonly shown: Pick<ShownSite, 'ready' | 'reason' | 'health'>;
+  readonly shown: Pick<ShownSite, 'ready' | 'reason'>;
   /** `isAttempted`: the last attempt contains the change; `isApplied`: the last state applied in full does. */
   readonly isAttempted: boolean;
   readonly isApplied: boolean;
@@ -47,7 +47,7 @@ export function watched({ shown, isAttempted, isApplied }: Observed): 'failed' |
   if (!isAttempted && !isApplied) return 'pending';
   const condition = watchedCondition(shown);
   if (condition !== 'ready') return condition;
-  return isApplied && shown.health === 'healthy' ? 'ready' : 'pending';
+  return isApplied ? 'ready' : 'pending';
 }
 
 export function conditionOf({ reason, message }: Pick<ShownSite, 'reason' | 'message'>): string {

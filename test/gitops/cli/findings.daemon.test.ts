@@ -15,7 +15,7 @@ function site(reason: Reason, ...states: CertificateState[]): ShownSite {
     site: 'shop',
     host: 'home',
     desired: null,
-    applied: null,
+    applied: 'r1',
     attempted: null,
     ready: reason === 'Ready',
     reason,
@@ -55,6 +55,11 @@ test.each(REASON_NAMES.filter((reason) => reason !== 'Ready' && reason !== 'Remo
     ]);
   },
 );
+
+test('a first manifest that is invalid leaves nothing applied', () => {
+  const [found] = findingsOf({ ...site('InvalidManifest'), applied: null });
+  expect(found?.meaning).toBe('its manifest is refused, and nothing of it was applied before');
+});
 
 test.each(['failing', 'change_refused'] as const)('a state %s of management is a problem, too', (name) => {
   const words = { sentence: 'It isn’t well.', detail: 'why', remedy: 'Do this.' };

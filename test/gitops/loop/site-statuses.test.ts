@@ -32,9 +32,9 @@ const blocks = [{ reason: 'too_many_records', detail: 'too many', sites: ['shop'
 const conflicts = [{ target: 'kv', site: 'shop', key: 'a', detail: 'foreign' }] as const;
 
 describe('a settled site', () => {
-  test('has the revision applied, and is ready and healthy', () => {
+  test('has the revision applied, and is ready', () => {
     expect(settle(planAt('r1'))).toMatchObject({
-      status: { desired: 'r1', applied: 'r1', attempted: null, ready: true, health: 'healthy' },
+      status: { desired: 'r1', applied: 'r1', attempted: null, ready: true },
       obstacle: null,
       isConverged: true,
       changed: true,
@@ -45,17 +45,13 @@ describe('a settled site', () => {
     });
   });
 
-  test('keeps the last applied revision after a failure, and is degraded', () => {
+  test('keeps the last applied revision after a failure', () => {
     settle(planAt('r1'), done);
     expect(settle(planAt('r2'), failed, false)).toMatchObject({
-      status: { desired: 'r2', applied: 'r1', attempted: 'r2', ready: false, health: 'degraded' },
+      status: { desired: 'r2', applied: 'r1', attempted: 'r2', ready: false },
       isConverged: false,
       changed: true,
     });
-  });
-
-  test('has unknown health where nothing was ever applied', () => {
-    expect(settle(planAt('r1'), failed, false).status).toMatchObject({ applied: null, health: 'unknown' });
   });
 
   test.each([
@@ -151,7 +147,7 @@ test('the refusal of a manifest is kept behind every other reason, until another
 
 describe('while a container doesn’t serve, a site', () => {
   const failing = 'processing server 0 fails';
-  const unhealthy = { ready: false, reason: 'Unhealthy', message: failing, health: 'degraded' };
+  const unhealthy = { ready: false, reason: 'Unhealthy', message: failing };
 
   test('is unhealthy, also during the repair, and well again after it', () => {
     settle(planAt('r1'));
@@ -161,7 +157,7 @@ describe('while a container doesn’t serve, a site', () => {
     expect(statuses.all()).toMatchObject([unhealthy]);
     settle(planAt('r1'), done);
     fault = null;
-    expect(statuses.get('shop')).toMatchObject({ ready: true, reason: 'Ready', health: 'healthy' });
+    expect(statuses.get('shop')).toMatchObject({ ready: true, reason: 'Ready' });
   });
 
   test('also says what else is wrong', () => {
@@ -240,10 +236,7 @@ describe('while a container doesn’t serve, a site', () => {
       settles();
       fault = said;
       expect(statuses.get('shop')?.partial).toBe(isPartial || undefined);
-      expect(statuses.get('shop')).toMatchObject({
-        ready: false,
-        health: said === null ? 'unknown' : 'degraded',
-      });
+      expect(statuses.get('shop')).toMatchObject({ ready: false });
       serving = [];
       expect(statuses.get('shop')?.partial).toBeUndefined();
     });
@@ -256,7 +249,6 @@ describe('while a container doesn’t serve, a site', () => {
     expect(statuses.get('shop')).toMatchObject({
       reason: 'Removing',
       message: '1 change',
-      health: 'degraded',
     });
   });
 });

@@ -2,14 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { startOfSite, watched } from '../../../management/rollouts/judge.ts';
 import { allWaves, nextWave } from '../../../management/rollouts/waves.ts';
 
-const ready = { ready: true, reason: 'Ready', health: 'healthy', message: '' } as const;
+const ready = { ready: true, reason: 'Ready', message: '' } as const;
 const image = 'registry.example/gtm@sha256:new';
 
 describe('a changed site', () => {
   test.each([
     ['pending', 'is ready, but the host has not read the commit', ready, false, false],
     ['pending', 'is ready with what was applied before', ready, true, false],
-    ['pending', 'is degraded', { ...ready, health: 'degraded' }, true, true],
     ['pending', 'has failed before the commit', { ...ready, ready: false, reason: 'Failed' }, false, false],
     ['failed', 'fails with the commit', { ...ready, ready: false, reason: 'Failed' }, true, false],
     ['failed', 'is retried with the commit', { ...ready, ready: false, reason: 'Retrying' }, true, false],
