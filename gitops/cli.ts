@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 // Everything imported here must load on Node 18, so that the program can say which version of Node it needs.
-import { CliError } from './cli/output/cli-error.ts';
+import { CliError, UsageError, WRONG_USAGE } from './cli/output/cli-error.ts';
 import { useCompileCache } from './cli/output/compile-cache.ts';
 import { loadDotEnv } from './cli/output/dot-env.ts';
 import { nodeProblem } from './cli/output/node-version.ts';
@@ -32,7 +32,7 @@ try {
   const message = await messageOf(error);
   if (message === null) throw error;
   process.stderr.write(`tagyard: ${message}\n`);
-  process.exitCode = 1;
+  process.exitCode = error instanceof UsageError ? WRONG_USAGE : 1;
 }
 
 /** The message for the user. `null`: a bug in this program, so the stack trace is needed. */

@@ -22,6 +22,7 @@ packages=(
   chromium fonts-dejavu-core fonts-liberation
   busybox-static            # the base of images that are built without a registry
   systemd                   # judges the units of deploy/systemd
+  zsh fish                  # shells that complete commands
   iproute2 util-linux procps      # namespaces and the network of a cluster's nodes
   wrk hyperfine             # benchmarks
 )

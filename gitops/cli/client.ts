@@ -4,7 +4,7 @@ import { ManagementClient } from './instance/management-client.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
 import { SLOW_MS, timeoutMs } from './instance/timeout.ts';
-import { CliError } from './output/cli-error.ts';
+import { CliError, UsageError } from './output/cli-error.ts';
 
 interface MemberArgument {
   readonly subject: string;
@@ -15,7 +15,9 @@ interface MemberArgument {
 export function parseMember(text: string): MemberArgument {
   const colon = text.lastIndexOf(':');
   if (colon <= 0 || colon === text.length - 1) {
-    throw new CliError(`--member ${text}: give it as <subject>:<role>, for example ada@agency.example:owner`);
+    throw new UsageError(
+      `--member ${text}: give it as <subject>:<role>, for example ada@agency.example:owner`,
+    );
   }
   return { subject: text.slice(0, colon), role: text.slice(colon + 1) };
 }

@@ -5,7 +5,7 @@ import { shownSiteSchema } from '../report/report.ts';
 import { nextBatch } from '../report/rollout.ts';
 import { type RolloutOutcome, rollOutImage } from './image-site.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
-import { CliError } from './output/cli-error.ts';
+import { CliError, UsageError } from './output/cli-error.ts';
 import { type OutputOptions, print, progress } from './output/print.ts';
 import { table } from './output/table.ts';
 
@@ -119,6 +119,6 @@ async function chosenSites(context: CliContext, list: string | undefined): Promi
 function atLeast(option: string, text: string, least: number): number {
   const value = Number(text);
   if (!Number.isFinite(value) || value < least)
-    throw new CliError(`${option} must be a number, at least ${least}`);
+    throw new UsageError(`${option} must be a number, at least ${least}`);
   return value;
 }

@@ -14,7 +14,7 @@ import {
   type RequestFilters,
   type ShownRequest,
 } from './logs/requests.ts';
-import { CliError } from './output/cli-error.ts';
+import { CliError, UsageError } from './output/cli-error.ts';
 import { embeddedContainer } from './snippet.ts';
 
 export interface LogsOptions {
@@ -43,14 +43,14 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
   const { follow, since, where = [], day, status = '' } = options;
   if (options.containers === true) return await containerLines(context, site, options);
   if (day !== undefined && !z.iso.date().safeParse(day).success)
-    throw new CliError('--day must be a date, for example 2026-01-31');
+    throw new UsageError('--day must be a date, for example 2026-01-31');
   if (!/^(?:|[1-5](?:\d\d|xx))$/.test(status))
-    throw new CliError('--status must be a status or a class of them, for example 404 or 5xx');
+    throw new UsageError('--status must be a status or a class of them, for example 404 or 5xx');
   if (follow === undefined && since === undefined && where.length === 0) {
     return await rawLogs(context, site, options);
   }
   if (day !== undefined && (follow === true || since !== undefined))
-    throw new CliError('--day is a whole day: give it without --follow and --since');
+    throw new UsageError('--day is a whole day: give it without --follow and --since');
   const filters = {
     ...filtersOf<RequestFilters>(where, FILTERS),
     ...(status === '' ? {} : { status }),
@@ -78,7 +78,7 @@ export async function logs(context: CliContext, site: string, options: LogsOptio
 async function containerLines(context: CliContext, site: string, options: LogsOptions): Promise<void> {
   const { follow, since, where = [], day, status, json } = options;
   if (day !== undefined || status !== undefined)
-    throw new CliError('--day and --status are for requests: with --containers, give --since or --where');
+    throw new UsageError('--day and --status are for requests: with --containers, give --since or --where');
   const filters = filtersOf<LogFilters>(where, LOG_FILTERS);
   const from = since === undefined ? {} : { from: sinceOf(since) };
   const api = await accessTo(context, site);
@@ -129,7 +129,7 @@ function filtersOf<Filters>(where: readonly string[], names: readonly string[]):
     const at = text.indexOf('=');
     const name = names.find((one) => one === text.slice(0, at));
     if (name !== undefined) return [name, text.slice(at + 1)];
-    throw new CliError(`--where ${text}: give it as <name>=<value> with one of ${names.join(', ')}`);
+    throw new UsageError(`--where ${text}: give it as <name>=<value> with one of ${names.join(', ')}`);
   });
   return Object.fromEntries(pairs) as Filters; // the API refuses other values
 }
@@ -137,7 +137,7 @@ function filtersOf<Filters>(where: readonly string[], names: readonly string[]):
 function sinceOf(text: string): string {
   const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
-  if (Number.isNaN(ms)) throw new CliError(`--since ${text}: give a time such as 90s, 30m, 2h or 7d`);
+  if (Number.isNaN(ms)) throw new UsageError(`--since ${text}: give a time such as 90s, 30m, 2h or 7d`);
   return new Date(Date.now() - ms).toISOString();
 }
 

@@ -3,12 +3,14 @@ import { Argument, Command, Option } from 'commander';
 import { PRODUCTS } from '../../sites/requests/products.ts';
 import type { BackupOptions } from './backup.ts';
 import type { CheckOptions } from './check.ts';
+import { completionScript, SHELLS, type ShellName } from './completion.ts';
+import type { CreateOptions, ListOptions } from './containers.ts';
 import type { ImageOptions } from './image.ts';
 import type { ImportOptions } from './import.ts';
 import type { RotateOptions } from './keys.ts';
 import type { LogsOptions } from './logs.ts';
 import type { McpVerbOptions } from './mcp.ts';
-import { CliError } from './output/cli-error.ts';
+import { CliError, WRONG_USAGE } from './output/cli-error.ts';
 import { nodeProblem, RELEASE } from './output/node-version.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { SnippetVerbOptions } from './snippet.ts';
@@ -24,47 +26,123 @@ export function program(env: NodeJS.ProcessEnv): Command {
       'Server-side tag containers for many clients, on your own hosts, with git as the desired state.',
     )
     .version(RELEASE)
-    .showHelpAfterError()
+    .addHelpText('after', EXAMPLES)
+    // Commander has written the message, or the help that was asked for.
+    .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : WRONG_USAGE))
     .hook('preAction', () => {
       const problem = nodeProblem();
       if (problem !== null) throw new CliError(problem);
     });
 
+  tagyard.commandsGroup('Run:');
   tagyard
     .command('up')
     .description('run a whole instance on this machine until Ctrl-C')
     .action(async () => (await import('./up/up.ts')).runInstance(home, env));
   tagyard
-    .command('plan')
-    .description('show what would change; exit code 2 if anything would')
-    .option('--ref <ref>', 'a branch, tag or commit of the sites repository instead of the newest commit')
-    .option('--json', 'print the plan as JSON')
-    .action(async (options: { ref?: string; json?: true }) =>
-      (await import('./sites.ts')).plan({ home, env }, options),
+    .command('token')
+    .description('mint a development JWT (embedded instance only)')
+    .requiredOption('--client <id>', 'the client that the subject is a member of')
+    .option('--role <role>', 'the role of the subject in that client', 'owner')
+    .action(async (options: { client: string; role: string }) =>
+      (await import('./token.ts')).token({ home, env }, options),
     );
+  tagyard.commandsGroup('Containers:');
+  tagyard
+    .command('list')
+    .description('list the containers that you may see, those that need something first')
+    .option('--state <states>', 'only these states, comma-separated, for example failing,waits_for_dns')
+    .option('--client <id>', 'only those of this client')
+    .option('--search <text>', 'part of the name, the site or a domain')
+    .option('--names', 'print the sites only, one a line')
+    .option('--json', 'print them as JSON')
+    .action(async (options: ListOptions) => (await import('./containers.ts')).list({ home, env }, options));
+  tagyard
+    .command('create')
+    .description('create a container')
+    .argument('<name>', 'as people call it')
+    .requiredOption(
+      '--domain <domain=id...>',
+      'a domain with its web tag id, for example shop.example=GTM-ABC1234; repeat it for more',
+    )
+    .requiredOption(
+      '--config <text>',
+      'the container config that Tag Manager shows; - reads it from standard input',
+    )
+    .option('--client <id>', 'its client (default: yours, if you are a member of only one)')
+    .option('--site-id <site>', 'the first label of its host names (default: made from the name)')
+    .addOption(
+      new Option('--consent <rule>', 'the rule of consent (docs/consent.md)').choices([
+        'opt_out',
+        'required',
+      ]),
+    )
+    .option('--tls <mode>', 'where its certificates come from (docs/tls.md)')
+    .option('--plan', 'show what would be committed, and create nothing')
+    .option('--json', 'print the container as JSON')
+    .action(async (name: string, options: CreateOptions) =>
+      (await import('./containers.ts')).create({ home, env }, name, options),
+    );
+  tagyard
+    .command('open')
+    .description('open a container in the console, or the console, and print the address')
+    .argument('[site]')
+    .action(async (site: string | undefined) => (await import('./containers.ts')).open({ home, env }, site));
+  tagyard
+    .command('snippet')
+    .description('show what to paste into the pages, and into the configuration of their own server')
+    .argument('<site>')
+    .addOption(new Option('--for <product>', 'only the configuration for this product').choices(PRODUCTS))
+    .option('--domain <domain>', 'only this domain of the site')
+    .option('--json', 'print it as JSON')
+    .action(async (site: string, options: SnippetVerbOptions) =>
+      (await import('./snippet.ts')).snippet({ home, env }, site, options),
+    );
+  tagyard
+    .command('import')
+    .description('import from a file')
+    .command('containers')
+    .description('create the missing clients and containers of a file; without --yes, only show them')
+    .requiredOption('-f, --file <file>', 'YAML or JSON (docs/client.md)')
+    .option('--yes', 'create them')
+    .option('--json', 'print the outcome of each item as JSON')
+    .action(async (options: ImportOptions) =>
+      (await import('./import.ts')).importContainers({ home, env }, options),
+    );
+  tagyard
+    .command('client')
+    .description('manage clients and their members')
+    .command('add')
+    .description('add a client')
+    .argument('<name>')
+    .option('--member <subject:role>', 'a member; repeat the option for more', collect, [])
+    .action(async (name: string, options: { member: readonly string[] }) => {
+      const { addClient, parseMember } = await import('./client.ts');
+      await addClient({ home, env }, name, options.member.map(parseMember));
+    });
+  tagyard.commandsGroup('See what is:');
   tagyard
     .command('status')
     .description(
       'show the condition of each site, and the reason; exit code 1 if something drifted or failed',
     )
     .argument('[site]', 'show one site with its resources')
+    .option('--state <states>', 'only sites in these states, comma-separated')
     .option('--json', 'print it as JSON')
-    .action(async (site: string | undefined, options: { json?: true }) =>
+    .action(async (site: string | undefined, options: { json?: true; state?: string }) =>
       (await import('./sites.ts')).status({ home, env }, site, options),
     );
   tagyard
-    .command('history')
-    .description('show the commits of a site')
-    .argument('<site>')
-    .option('--json', 'print them as JSON')
-    .action(async (site: string, options: { json?: true }) =>
-      (await import('./sites.ts')).history({ home, env }, site, options),
-    );
-  tagyard
-    .command('approve')
-    .description('allow the guarded changes of a plan')
-    .argument('<checksum>', 'the checksum that the plan shows')
-    .action(async (checksum: string) => (await import('./sites.ts')).approve({ home, env }, checksum));
+    .command('doctor')
+    .description('report problems, their reasons and remedies; exit code 1 if there are any')
+    .argument('[site]', 'verify one site from outside and on its host: names, certificates, loader, cookies')
+    .option('--host', 'only the host, management and the workers, with what passed')
+    .option('--json', 'print it as JSON')
+    .action(async (site: string | undefined, options: { host?: true; json?: true }) => {
+      if (options.host) return await (await import('./check.ts')).doctorHost({ home, env }, options);
+      if (site === undefined) return await (await import('./doctor.ts')).doctor({ home, env }, options);
+      await (await import('./doctor-site.ts')).doctorSite({ home, env }, site, options);
+    });
   tagyard
     .command('logs')
     .description('show the requests to a site from the log of the edge')
@@ -86,13 +164,12 @@ export function program(env: NodeJS.ProcessEnv): Command {
       (await import('./logs.ts')).logs({ home, env }, site, options),
     );
   tagyard
-    .command('apply')
-    .description('apply the newest revision now and wait until it is applied')
-    .option('--checksum <checksum>', 'apply only if the plan still has this checksum')
-    .option('--wait <seconds>', 'how long to wait until all operations have finished', '1800')
-    .option('--json', 'print the outcome as JSON')
-    .action(async (options: { checksum?: string; wait: string; json?: true }) =>
-      (await import('./apply.ts')).apply({ home, env }, options),
+    .command('history')
+    .description('show the commits of a site')
+    .argument('<site>')
+    .option('--json', 'print them as JSON')
+    .action(async (site: string, options: { json?: true }) =>
+      (await import('./sites.ts')).history({ home, env }, site, options),
     );
   tagyard
     .command('diff')
@@ -103,6 +180,29 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action(async (site: string | undefined, options: { ref?: string; json?: true }) =>
       (await import('./diff.ts')).diff({ home, env }, site, options),
     );
+  tagyard
+    .command('plan')
+    .description('show what would change; exit code 2 if anything would')
+    .option('--ref <ref>', 'a branch, tag or commit of the sites repository instead of the newest commit')
+    .option('--json', 'print the plan as JSON')
+    .action(async (options: { ref?: string; json?: true }) =>
+      (await import('./sites.ts')).plan({ home, env }, options),
+    );
+  tagyard.commandsGroup('Change what is:');
+  tagyard
+    .command('apply')
+    .description('apply the newest revision now and wait until it is applied')
+    .option('--checksum <checksum>', 'apply only if the plan still has this checksum')
+    .option('--wait <seconds>', 'how long to wait until all operations have finished', '1800')
+    .option('--json', 'print the outcome as JSON')
+    .action(async (options: { checksum?: string; wait: string; json?: true }) =>
+      (await import('./apply.ts')).apply({ home, env }, options),
+    );
+  tagyard
+    .command('approve')
+    .description('allow the guarded changes of a plan')
+    .argument('<checksum>', 'the checksum that the plan shows')
+    .action(async (checksum: string) => (await import('./sites.ts')).approve({ home, env }, checksum));
   tagyard
     .command('revert')
     .description('undo a commit of a site, also a removal, with a new commit; asks before it removes a site')
@@ -168,14 +268,7 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action(async (options: { days: string; reason?: string; json?: true }) =>
       (await import('./edits.ts')).prune({ home, env }, options),
     );
-  tagyard
-    .command('validate')
-    .description('check manifests without a provisioner; exit code 1 if one is invalid')
-    .argument('<files...>')
-    .option('--json', 'print the problems as JSON')
-    .action(async (files: string[], options: { json?: true }) =>
-      (await import('./validate.ts')).validate(files, options),
-    );
+  tagyard.commandsGroup('Host:');
   tagyard
     .command('check')
     .description(
@@ -187,53 +280,13 @@ export function program(env: NodeJS.ProcessEnv): Command {
       (await import('./check.ts')).checkInstallation({ home, env }, options),
     );
   tagyard
-    .command('doctor')
-    .description('report problems, their reasons and remedies; exit code 1 if there are any')
-    .argument('[site]', 'verify one site from outside and on its host: names, certificates, loader, cookies')
-    .option('--host', 'only the host, management and the workers, with what passed')
-    .option('--json', 'print it as JSON')
-    .action(async (site: string | undefined, options: { host?: true; json?: true }) => {
-      if (options.host) return await (await import('./check.ts')).doctorHost({ home, env }, options);
-      if (site === undefined) return await (await import('./doctor.ts')).doctor({ home, env }, options);
-      await (await import('./doctor-site.ts')).doctorSite({ home, env }, site, options);
-    });
-  tagyard
-    .command('snippet')
-    .description('show what to paste into the pages, and into the configuration of their own server')
-    .argument('<site>')
-    .addOption(new Option('--for <product>', 'only the configuration for this product').choices(PRODUCTS))
-    .option('--domain <domain>', 'only this domain of the site')
-    .option('--json', 'print it as JSON')
-    .action(async (site: string, options: SnippetVerbOptions) =>
-      (await import('./snippet.ts')).snippet({ home, env }, site, options),
+    .command('validate')
+    .description('check manifests without a provisioner; exit code 1 if one is invalid')
+    .argument('<files...>')
+    .option('--json', 'print the problems as JSON')
+    .action(async (files: string[], options: { json?: true }) =>
+      (await import('./validate.ts')).validate(files, options),
     );
-  tagyard
-    .command('token')
-    .description('mint a development JWT (embedded instance only)')
-    .requiredOption('--client <id>', 'the client that the subject is a member of')
-    .option('--role <role>', 'the role of the subject in that client', 'owner')
-    .action(async (options: { client: string; role: string }) =>
-      (await import('./token.ts')).token({ home, env }, options),
-    );
-  tagyard
-    .command('import')
-    .description('import from a file')
-    .command('containers')
-    .description('create the missing clients and containers of a file; without --yes, only show them')
-    .requiredOption('-f, --file <file>', 'YAML or JSON (docs/client.md)')
-    .option('--yes', 'create them')
-    .option('--json', 'print the outcome of each item as JSON')
-    .action(async (options: ImportOptions) =>
-      (await import('./import.ts')).importContainers({ home, env }, options),
-    );
-  tagyard
-    .command('mcp')
-    .description(
-      'serve the management API as tools of the Model Context Protocol, on standard input and output',
-    )
-    .option('--allow-changes', 'also offer the tools that change something')
-    .option('--as <subject>', 'act as this subject (embedded instance only; default: the demo’s owner)')
-    .action(async (options: McpVerbOptions) => (await import('./mcp.ts')).mcp({ home, env }, options));
   tagyard
     .command('backup')
     .description(
@@ -272,25 +325,39 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action(async (key: 'age' | 'infra', options: RotateOptions) =>
       (await import('./keys.ts')).rotate({ home, env }, key, options),
     );
+  tagyard.commandsGroup('Tools:');
+  tagyard
+    .command('mcp')
+    .description(
+      'serve the management API as tools of the Model Context Protocol, on standard input and output',
+    )
+    .option('--allow-changes', 'also offer the tools that change something')
+    .option('--as <subject>', 'act as this subject (embedded instance only; default: the demo’s owner)')
+    .action(async (options: McpVerbOptions) => (await import('./mcp.ts')).mcp({ home, env }, options));
   tagyard
     .command('plugin')
     .description('write a new plugin with its test into the current folder, the plugin’s own repository')
     .argument('<name>', 'snake_case, for example bot_score')
     .action(async (name: string) => (await import('./plugin.ts')).newPlugin(name));
   tagyard
-    .command('client')
-    .description('manage clients and their members')
-    .command('add')
-    .description('add a client')
-    .argument('<name>')
-    .option('--member <subject:role>', 'a member; repeat the option for more', collect, [])
-    .action(async (name: string, options: { member: readonly string[] }) => {
-      const { addClient, parseMember } = await import('./client.ts');
-      await addClient({ home, env }, name, options.member.map(parseMember));
-    });
+    .command('completion')
+    .description('print the script that completes verbs, options and sites in a shell')
+    .addArgument(new Argument('<shell>').choices(SHELLS))
+    .action((shell: ShellName) => void process.stdout.write(completionScript(tagyard, shell)));
   return tagyard;
 }
 
 function collect(text: string, before: readonly string[]): string[] {
   return [...before, text];
 }
+
+const EXAMPLES = `
+Examples:
+  tagyard up                                        a whole instance on this machine
+  tagyard create "Acme Shop" --domain acme.example=GTM-ABC1234 --config - < config.txt
+  tagyard list --state failing,waits_for_dns        what needs something
+  tagyard doctor acme-shop                          why, and what to do
+  tagyard revert acme-shop                          undo the last commit of a site
+  source <(tagyard completion bash)                 complete verbs, options and sites
+
+Exit codes: 0 done, 1 failed or something is wrong, 2 something would change (plan, diff), 64 wrong usage.`;

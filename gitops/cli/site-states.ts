@@ -1,8 +1,8 @@
-import type { SiteState, SiteStateName } from '../report/site-state.ts';
+import { SITE_STATES, type SiteState, type SiteStateName } from '../report/site-state.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
 import { QUICK_MS, timeoutMs } from './instance/timeout.ts';
-import { CliError } from './output/cli-error.ts';
+import { CliError, UsageError } from './output/cli-error.ts';
 
 /**
  * The states of the sites that management shows to this caller: it also knows their domains and verifications. Empty
@@ -18,6 +18,22 @@ export async function managementStates(context: CliContext): Promise<ReadonlyMap
     if (error instanceof CliError) return new Map();
     throw error;
   }
+}
+
+/** The states of `--state`, by commas; `null`: any. */
+export function statesIn(list: string | undefined): SiteStateName[] | null {
+  if (list === undefined) return null;
+  return list.split(',').map((text) => {
+    const found = SITE_STATES.find((name) => name === text.trim());
+    if (found === undefined) throw new UsageError(`--state ${text}: give one of ${SITE_STATES.join(', ')}`);
+    return found;
+  });
+}
+
+/** The colour of a state's name on a terminal. */
+export function stateColour(name: SiteStateName): 'green' | 'red' | 'yellow' {
+  if (name === 'serving') return 'green';
+  return BAD.includes(name) || name === 'waits_for_dns' ? 'red' : 'yellow';
 }
 
 /** Whether a site fails, or its newest manifest is refused. An older host says no state. */

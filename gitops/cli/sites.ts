@@ -13,14 +13,14 @@ import {
   sitesAnswerSchema,
 } from '../report/report.ts';
 import type { SiteCondition } from '../report/site-condition.ts';
-import type { SiteState, SiteStateName } from '../report/site-state.ts';
+import { SITE_STATES, type SiteState } from '../report/site-state.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { type Drift, describeDrift, driftOf, observeLive } from './live.ts';
 import { renderChecks } from './output/checks.ts';
 import { CliError } from './output/cli-error.ts';
 import { header, type OutputOptions, print, short } from './output/print.ts';
 import { table } from './output/table.ts';
-import { isBad, managementStates } from './site-states.ts';
+import { isBad, managementStates, stateColour, statesIn } from './site-states.ts';
 
 /** The history in `GET /sites/:site`. */
 const historySchema = z.object({
@@ -48,7 +48,7 @@ export async function plan(context: CliContext, options: OutputOptions & { ref?:
 export async function status(
   context: CliContext,
   site: string | undefined,
-  options: OutputOptions,
+  options: OutputOptions & { readonly state?: string },
 ): Promise<void> {
   const [answer, live, states] = await Promise.all([
     site === undefined
@@ -72,17 +72,25 @@ export async function status(
     return;
   }
   const read = sitesAnswerSchema.parse(answer);
-  const shown = { ...read, sites: read.sites.map(withState) };
+  const wanted = statesIn(options.state);
+  const all = read.sites.map(withState);
+  const listed = all.filter(
+    ({ state }) => wanted === null || (state !== undefined && wanted.includes(state.name)),
+  );
+  const shown = {
+    ...read,
+    sites: [...listed].sort((one, other) => Number(isBad(other.state)) - Number(isBad(one.state))),
+  };
   // Before the first commit there is nothing to observe.
   const relevant = shown.revision === null ? checks.filter(({ name }) => name !== 'targets') : checks;
-  const isAnyBad = shown.problem !== null || shown.sites.some(({ state }) => isBad(state));
+  const isAnyBad = shown.problem !== null || all.some(({ state }) => isBad(state));
   if (isAnyBad || drift.length > 0 || hasFailed(relevant)) process.exitCode = 1;
   print(options, { ...shown, drift, checks: relevant }, ({ problem, sites }) => {
     const head = problem === null ? '' : `${styleText('red', problem)}\n`;
     const list =
       sites.length === 0
-        ? 'no site yet\n'
-        : table([header('site', 'state', 'condition', 'applied', ''), ...sites.map(statusRow)]);
+        ? `${wanted === null ? 'no site yet' : 'no site in that state'}\n`
+        : `${summaryOf(sites)}\n\n${table([header('site', 'state', 'condition', 'applied', ''), ...sites.map(statusRow)])}`;
     // Quotas are the same for all sites: a check names them.
     const own = sites.flatMap(({ site, conditions = [] }) =>
       conditions.filter(({ condition }) => condition === 'preview_failed').map((one) => ({ ...one, site })),
@@ -90,6 +98,15 @@ export async function status(
     const named = own.map((one) => renderCondition(one, ` ${one.site}`)).join('');
     return shownHostsIn(`${head}${list}${named}${renderLive(drift, relevant)}`);
   });
+}
+
+/** `60 sites: 1 failing, 59 serving`. */
+function summaryOf(sites: readonly ShownSite[]): string {
+  const counts = SITE_STATES.flatMap((name) => {
+    const count = sites.filter(({ state }) => state?.name === name).length;
+    return count === 0 ? [] : [`${count} ${styleText(stateColour(name), name)}`];
+  });
+  return [counted(sites.length, 'site'), ...(counts.length === 0 ? [] : [counts.join(', ')])].join(': ');
 }
 
 const hasFailed = (checks: readonly PartCheck[]) =>
@@ -197,16 +214,9 @@ function detailOf(resource: ShownSite['resources'][number]): string {
   return resource.reason || `until ${resource.notAfter?.slice(0, 10)}, by ${resource.issuer}`;
 }
 
-const STATE_COLOUR: Partial<Record<SiteStateName, 'green' | 'red' | 'yellow'>> = {
-  serving: 'green',
-  failing: 'red',
-  change_refused: 'red',
-  waits_for_dns: 'red',
-};
-
 function statusRow({ site, reason, applied, message, state }: ShownSite): string[] {
   const names = state === undefined ? [] : [state.name, ...state.also.filter((name) => name !== 'serving')];
-  const [first, ...others] = names.map((name) => styleText(STATE_COLOUR[name] ?? 'yellow', name));
+  const [first, ...others] = names.map((name) => styleText(stateColour(name), name));
   const detail =
     message !== '' || state === undefined || state.name === 'serving' ? message : stateText(state);
   return [site, [first ?? '', ...others].join(', '), reason, short(applied), detail];

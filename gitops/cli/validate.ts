@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import { escapeHiddenIn } from '../../base/text.ts';
+import { counted, escapeHiddenIn } from '../../base/text.ts';
 import { parseManifest } from '../../sites/manifest/load.ts';
 import { describeProblem } from '../../sites/manifest/problem.ts';
 import type { Manifest } from '../../sites/manifest/schema.ts';
@@ -26,7 +26,9 @@ export async function validate(files: readonly string[], options: OutputOptions)
   const valid = checked.flatMap(({ file, manifest }) => (manifest === null ? [] : [{ file, manifest }]));
   const problems = escapeHiddenIn([...own, ...conflicts(valid)]);
   print(options, problems, (shown) =>
-    shown.map((problem) => `${describeProblem(problem.file, problem)}\n`).join(''),
+    shown.length === 0
+      ? `${counted(files.length, 'file is valid', 'files are valid')}\n`
+      : shown.map((problem) => `${describeProblem(problem.file, problem)}\n`).join(''),
   );
   if (problems.length > 0) process.exitCode = 1;
 }

@@ -31,6 +31,7 @@ export const COMPONENTS = [
   'kubernetes',
   'gixy',
   'systemd',
+  'shells',
 ] as const;
 type Component = (typeof COMPONENTS)[number];
 
@@ -120,6 +121,7 @@ const ARGV: Record<
   kubernetes: [join(KUBERNETES, 'kube-apiserver'), '--version'],
   gixy: [GIXY, '--version'],
   systemd: ['systemd-analyze', '--version'],
+  shells: ['zsh', '-c', 'fish --version'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 
@@ -144,6 +146,7 @@ const PROGRAMS: Partial<Record<Component, readonly string[]>> = {
   iptables: IPTABLES,
   keycloak: ['java'],
   systemd: ['systemd-analyze', 'systemctl'],
+  shells: ['zsh', 'fish'],
   kubernetes: ['ip', ...IPTABLES],
 };
 

@@ -1,7 +1,7 @@
-import { CliError } from '../output/cli-error.ts';
+import { UsageError } from '../output/cli-error.ts';
 
 /**
- * The number that a person gave as a text. Throws `CliError` with `problem` if the text is not a number, or the number
+ * The number that a person gave as a text. Throws `UsageError` with `problem` if the text is not a number, or the number
  * isn't permitted.
  */
 export function numberOf(
@@ -10,5 +10,5 @@ export function numberOf(
 ): number {
   const value = Number(text);
   if (text.trim() !== '' && Number.isFinite(value) && isPermitted(value)) return value;
-  throw new CliError(problem);
+  throw new UsageError(problem);
 }

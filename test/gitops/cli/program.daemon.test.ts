@@ -93,7 +93,7 @@ describe('tagyard --json', () => {
   });
 });
 
-describe('tagyard exits with 1 and prints the error', () => {
+describe('tagyard exits with a code and prints the error', () => {
   test.each([
     'status nosuch',
     'history nosuch',
@@ -103,14 +103,25 @@ describe('tagyard exits with 1 and prints the error', () => {
     'diff --ref nowhere',
     'approve ffff',
     'apply --checksum ffff',
-    'prune --days many',
-  ])('for the command %s', async (words) => {
+  ])('of 1 for the command %s', async (words) => {
     await applied('one');
     expect(await tagyard(words.split(' '))).toMatchObject({
       exitCode: 1,
       stdout: '',
       stderr: expect.stringMatching(/^tagyard: ./),
     });
+  });
+
+  test.each([
+    ['statsu', /^error: unknown command 'statsu'\n\(Did you mean status\?\)$/],
+    ['status --stat x', /^error: unknown option '--stat'\n\(Did you mean --state\?\)$/],
+    ['suspend', /^error: missing required argument 'site'$/],
+    ['prune --days many', /^tagyard: --days many: give a number/],
+    ['logs one --since yesterday', /^tagyard: --since yesterday: give a time/],
+  ])('of 64 and nothing else for %s', async (words, said) => {
+    const { exitCode, stdout, stderr } = await tagyard(words.split(' '));
+    expect({ exitCode, stdout }).toEqual({ exitCode: 64, stdout: '' });
+    expect(stderr).toMatch(said);
   });
 
   test('if no provisioner answers', async () => {

@@ -218,7 +218,7 @@ describe('tagyard prune', () => {
     });
     const files = await daemon.repo.read((await daemon.repo.head()) ?? '');
     expect(files.map(({ site }) => site)).toEqual(['two']);
-    expect((await tagyard(['prune', '--days', '-1'])).exitCode).toBe(1);
+    expect((await tagyard(['prune', '--days', '-1'])).exitCode).toBe(64);
   });
 });
 
@@ -296,7 +296,10 @@ describe('tagyard validate', () => {
       formatManifest(daemon.manifest('bad', 1)).replace('processing: 20002', 'processing: 80'),
     );
     const alone = { INFRA_PROVISIONER_URL: 'http://127.0.0.1:1' };
-    expect(await tagyard(['validate', good], alone)).toMatchObject({ exitCode: 0, stdout: '' });
+    expect(await tagyard(['validate', good], alone)).toMatchObject({
+      exitCode: 0,
+      stdout: '1 file is valid',
+    });
     const { exitCode, stdout } = await tagyard(['validate', good, bad, join(daemon.dir, 'none.yaml')], alone);
     expect(exitCode).toBe(1);
     const lines = stdout.split('\n');
