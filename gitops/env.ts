@@ -61,6 +61,9 @@ export const sharedSettings = z.object({
   INFRA_SECRET_PREVIOUS: optionalText.describe(
     'The old INFRA_SECRET during a rotation; it is accepted as well.',
   ),
+  INFRA_READ_TOKEN: optionalText.describe(
+    'Beside INFRA_SECRET: a token that may only read plans, the status and metrics, for CI and Prometheus.',
+  ),
   HOP_SECRET: hopSecret.describe(
     "The common secret of proxy and edge: 16 to 256 characters of A-Z, a-z, 0-9, _ and -. The visitor's address that a request states is trusted only if the request has this secret in `x-tagyard-hop-secret`. With it, the verification worker's visits are marked as probes; otherwise they count as traffic.",
   ),

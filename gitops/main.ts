@@ -27,7 +27,10 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   const lock = acquireLock(join(env.STATE_DIR, 'lock'));
   stack.defer(() => lock.release());
 
-  const log = pino({ level: env.LOG_LEVEL, redact: ['req.headers["x-secret"]'] });
+  const log = pino({
+    level: env.LOG_LEVEL,
+    redact: ['req.headers["x-secret"]', 'req.headers.authorization'],
+  });
   const ageIdentity = await readIdentity(env.AGE_IDENTITY_FILE);
   const file = new StateFile(join(env.STATE_DIR, 'state.json'), (err) =>
     log.warn({ err }, 'the state could not be written'),
@@ -91,6 +94,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     host,
     ageIdentity,
     secrets,
+    readToken: env.INFRA_READ_TOKEN,
     reportSite: built.reportSite,
     askEdge: edgeAnswers(env),
     checkParts: built.checkParts,

@@ -67,6 +67,20 @@ export function registerMetrics(
   });
 
   new Gauge({
+    name: 'tagyard_containers_silent',
+    help: 'Containers whose host reports nothing',
+    registers: [register],
+    async collect() {
+      const row = await db
+        .selectFrom('containers')
+        .select(({ fn }) => fn.countAll().as('count'))
+        .where('host_reason', '=', 'host_silent')
+        .executeTakeFirstOrThrow();
+      this.set(Number(row.count));
+    },
+  });
+
+  new Gauge({
     name: 'tagyard_operations',
     help: 'Creations, restorations and removals by status',
     labelNames: ['kind', 'status'],

@@ -19,7 +19,7 @@ export function orderStatus({ host, verdict, certificate, dns }: KeptName): Cert
     state: verdict.state,
     reason: verdict.reason,
     issuer: certificate?.issuer ?? null,
-    notAfter: endOf(certificate),
+    ...lifetimeOf(certificate),
     addresses: dns === null ? null : [...dns.addresses],
     nextCheck: new Date(verdict.nextAt).toISOString(),
   };
@@ -37,12 +37,14 @@ export function fileStatus(
     state,
     reason,
     issuer: certificate?.issuer ?? null,
-    notAfter: endOf(certificate),
+    ...lifetimeOf(certificate),
     addresses: null,
     nextCheck: null,
   };
 }
 
-function endOf(certificate: CertificateFacts | null): string | null {
-  return certificate === null ? null : new Date(certificate.notAfter).toISOString();
+function lifetimeOf(certificate: CertificateFacts | null): Pick<CertificateStatus, 'notBefore' | 'notAfter'> {
+  if (certificate === null) return { notBefore: null, notAfter: null };
+  const { notBefore, notAfter } = certificate;
+  return { notBefore: new Date(notBefore).toISOString(), notAfter: new Date(notAfter).toISOString() };
 }

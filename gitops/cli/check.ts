@@ -69,7 +69,8 @@ function report(checks: readonly (PartCheck & { readonly part?: string })[], opt
   if (checks.some(({ status }) => status === 'failed')) process.exitCode = 1;
 }
 
-async function withFile(file: string, env: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
+/** The environment with the settings of a file. Throws `CliError`. */
+export async function withFile(file: string, env: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
   const text = await readFile(file, 'utf8').catch((cause: Error) => {
     throw new CliError(`${file} can't be read: ${cause.message}`, { cause });
   });

@@ -29,9 +29,18 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .addHelpText('after', EXAMPLES)
     // Commander has written the message, or the help that was asked for.
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : WRONG_USAGE))
-    .hook('preAction', () => {
+    // The option below stands before the verb; some verbs have one of the same name.
+    .enablePositionalOptions()
+    .option(
+      '--env-file <file>',
+      'a file of settings instead of .env, for example of the host of this machine',
+    )
+    .hook('preAction', async () => {
       const problem = nodeProblem();
       if (problem !== null) throw new CliError(problem);
+      const { envFile } = tagyard.opts<{ envFile?: string }>();
+      if (envFile !== undefined)
+        Object.assign(env, await (await import('./check.ts')).withFile(envFile, env));
     });
 
   tagyard.commandsGroup('Run:');

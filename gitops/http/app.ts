@@ -52,7 +52,7 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
     // Errors of the router itself, such as a URL that it can't parse. They occur before every hook.
     frameworkErrors: (error, request, reply) => {
       try {
-        authenticate(request, deps.secrets);
+        authenticate(request, deps);
         answerProblem(error, request, reply);
       } catch (problem) {
         answerProblem(problem, request, reply);
@@ -72,7 +72,7 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
     // Also checks requests for unknown paths and methods: without the secret, nothing shows which of them exist.
-    authenticate(request, deps.secrets);
+    authenticate(request, deps);
   });
   answerEarlyFaults(app, PROBLEMS);
   app.setNotFoundHandler(() => {

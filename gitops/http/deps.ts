@@ -22,6 +22,8 @@ export interface DaemonDeps {
   readonly ageIdentity: string;
   /** Accepted values of `x-secret`: the current one, and the previous one during a rotation. Empty: all are refused. */
   readonly secrets: readonly string[];
+  /** Is enough to read plans, the status and metrics, where there is a secret. */
+  readonly readToken?: string | undefined;
   /**
    * Checks the parts of this host, each within a time limit. `sites`: the applied sites. Without this function, only the
    * daemon's own parts are reported.

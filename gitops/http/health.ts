@@ -7,6 +7,7 @@ import type { healthSchema, PartCheck } from '../report/report.ts';
 import { RUNBOOKS } from '../report/runbooks.ts';
 import type { DaemonDeps } from './deps.ts';
 import { checkQuotas, shownQuotas } from './quotas.ts';
+import { FOR_READERS } from './secrets.ts';
 
 /** Milliseconds. A pass over ten thousand sites takes seconds; one that runs longer than this hangs. */
 const MAX_PASS_MS = 120_000;
@@ -39,7 +40,7 @@ export function healthRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   return async (app) => {
     app.get(
       '/health',
-      { schema: { querystring } },
+      { ...FOR_READERS, schema: { querystring } },
       async (request): Promise<z.input<typeof healthSchema>> => {
         const sites = await appliedSites();
         const parts = checkParts === undefined ? [] : checkParts(sites);

@@ -1,8 +1,9 @@
 import { Gauge, Registry } from 'prom-client';
+import { type Clock, systemClock } from '../../base/clock.ts';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
 import type { QuotaStatus } from '../report/quotas.ts';
-import { REASONS, type ShownSite } from '../report/report.ts';
+import { type CertificateStatus, REASONS, type ShownSite } from '../report/report.ts';
 import { SITE_STATES } from '../report/site-state.ts';
 import { shownReason } from './shown-reason.ts';
 
@@ -12,6 +13,7 @@ export async function renderMetrics(
   operations: Operations,
   quotas: readonly QuotaStatus[],
   shownSites: readonly ShownSite[],
+  clock: Clock = systemClock,
 ): Promise<string> {
   const registry = new Registry();
   const gauge = (name: string, help: string, labelNames: string[] = []) =>
@@ -27,6 +29,26 @@ export async function renderMetrics(
   ]);
   for (const state of SITE_STATES) {
     states.set({ state }, shownSites.filter((site) => site.state?.name === state).length);
+  }
+
+  const stateOf = gauge('tagyard_site_state', '1 for the state that a site has.', ['site', 'state']);
+  const end = gauge(
+    'tagyard_certificate_end_timestamp_seconds',
+    'When the first certificate of a site ends, in seconds since 1970.',
+    ['site'],
+  );
+  const left = gauge(
+    'tagyard_certificate_left_ratio',
+    'How much of its lifetime is left to the certificate of a site that has least: 1 is all, 0 none.',
+    ['site'],
+  );
+  const now = clock.date().getTime();
+  for (const { site, state, resources } of shownSites) {
+    if (state !== undefined) stateOf.set({ site, state: state.name }, 1);
+    const lives = resources.flatMap((one) => ('notAfter' in one ? (lifetimeOf(one) ?? []) : []));
+    if (lives.length === 0) continue;
+    end.set({ site }, Math.min(...lives.map(({ to }) => to)) / 1000);
+    left.set({ site }, Math.min(...lives.map(({ from, to }) => Math.max(0, (to - now) / (to - from)))));
   }
 
   const resources = gauge('tagyard_resources', 'Resources of this host’s sites by target and state.', [
@@ -46,6 +68,16 @@ export async function renderMetrics(
     remembered.set({ status }, byStatus.get(status)?.length ?? 0);
   }
   gauge('tagyard_passes_total', 'Passes that could plan, since the start.').set(loop.passes);
+  if (loop.lastPass !== null) {
+    gauge(
+      'tagyard_last_pass_timestamp_seconds',
+      'When the last pass that could plan ended, in seconds since 1970.',
+    ).set((now - loop.lastPass.ageMs) / 1000);
+    gauge('tagyard_last_pass_seconds', 'How long that pass took.').set(loop.lastPass.tookMs / 1000);
+  }
+  gauge('tagyard_pass_running_seconds', 'For how long the present pass has been running; 0: none is.').set(
+    loop.passRunsMs / 1000,
+  );
   gauge('tagyard_last_pass_failed', '1 if the last pass could not plan the newest revision.').set(
     loop.lastError === null ? 0 : 1,
   );
@@ -63,4 +95,10 @@ export async function renderMetrics(
     near.set({ quota: quota.name }, quota.state === 'quota_near' || quota.state === 'quota_reached' ? 1 : 0);
   }
   return await registry.metrics();
+}
+
+/** `null`: there is no certificate. */
+function lifetimeOf({ notBefore, notAfter }: CertificateStatus): { from: number; to: number } | null {
+  if (notBefore == null || notAfter === null) return null;
+  return { from: Date.parse(notBefore), to: Date.parse(notAfter) };
 }

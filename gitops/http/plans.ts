@@ -6,6 +6,7 @@ import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { holdsAfterApproval, planReport } from './plan-report.ts';
 import { optionalBody } from './request.ts';
+import { FOR_READERS } from './secrets.ts';
 
 const ref = z.string().max(200).optional();
 const refBody = optionalBody(z.strictObject({ ref }));
@@ -32,7 +33,7 @@ export function planRoutes({ repo, reader, loop, operations }: DaemonDeps): Fast
   }
 
   return async (app) => {
-    app.post('/plan', { schema: { body: planBody } }, async ({ body: { ref, timeout } }) => {
+    app.post('/plan', { ...FOR_READERS, schema: { body: planBody } }, async ({ body: { ref, timeout } }) => {
       if (ref === undefined) {
         return planReport(await newestPlan(timeout === undefined ? undefined : timeout * 1000));
       }

@@ -3,6 +3,7 @@ import type { z } from 'zod';
 import { type QuotaStatus, type quotasSchema, statusOf } from '../report/quotas.ts';
 import type { PartCheck } from '../report/report.ts';
 import type { DaemonDeps } from './deps.ts';
+import { FOR_READERS } from './secrets.ts';
 
 /** The quotas that were observed, with their states. */
 export function shownQuotas({ quotas, loop }: Pick<DaemonDeps, 'quotas' | 'loop'>): QuotaStatus[] {
@@ -13,7 +14,11 @@ export function shownQuotas({ quotas, loop }: Pick<DaemonDeps, 'quotas' | 'loop'
 /** `GET /quotas`: whether another site fits (docs/http.md). */
 export function quotaRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   return async (app) => {
-    app.get('/quotas', async (): Promise<z.input<typeof quotasSchema>> => ({ quotas: shownQuotas(deps) }));
+    app.get(
+      '/quotas',
+      FOR_READERS,
+      async (): Promise<z.input<typeof quotasSchema>> => ({ quotas: shownQuotas(deps) }),
+    );
   };
 }
 

@@ -10,6 +10,7 @@ import type { DaemonDeps } from './deps.ts';
 import { ProvisionerProblem } from './errors.ts';
 import { renderMetrics } from './metrics.ts';
 import { shownQuotas } from './quotas.ts';
+import { FOR_READERS } from './secrets.ts';
 import { shownReason } from './shown-reason.ts';
 
 const operationParams = z.object({ id: z.string() });
@@ -43,10 +44,10 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
   };
 
   return async (app) => {
-    app.get('/readyz', async (_request, reply) => {
-      const { ready, revision, sourceProblem, ageMs } = loop;
+    app.get('/readyz', FOR_READERS, async (_request, reply) => {
+      const { ready, revision, sourceProblem, lastPass } = loop;
       const status = ready ? 'ready' : sourceProblem === null ? 'not_ready' : 'source_unavailable';
-      const seconds = ageMs === null ? null : Math.round(ageMs / 1000);
+      const seconds = lastPass === null ? null : Math.round(lastPass.ageMs / 1000);
       return reply.status(ready ? 200 : 503).send({
         ...{ status, revision, passSeconds: seconds, source: shownSource(sourceProblem) },
         // Management compares its own settings with these.
@@ -54,19 +55,19 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       });
     });
 
-    app.get('/metrics', async (_request, reply) =>
+    app.get('/metrics', FOR_READERS, async (_request, reply) =>
       reply
         .type('text/plain; version=0.0.4')
-        .send(await renderMetrics(loop, operations, shownQuotas(deps), allShown())),
+        .send(await renderMetrics(loop, operations, shownQuotas(deps), allShown(), deps.clock)),
     );
 
-    app.get('/operations/:id', { schema: { params: operationParams } }, async (request) => {
+    app.get('/operations/:id', { ...FOR_READERS, schema: { params: operationParams } }, async (request) => {
       const operation = operations.get(request.params.id);
       if (operation === null) throw new ProvisionerProblem('unknown_operation');
       return operation;
     });
 
-    app.get('/sites', async () => {
+    app.get('/sites', FOR_READERS, async () => {
       const quotas = shownQuotas(deps);
       return {
         revision: loop.revision,
@@ -78,7 +79,7 @@ export function statusRoutes(deps: DaemonDeps): FastifyPluginAsyncZod {
       };
     });
 
-    app.get('/sites/:site', { schema: { params: siteParams } }, async (request) => {
+    app.get('/sites/:site', { ...FOR_READERS, schema: { params: siteParams } }, async (request) => {
       const status = loop.status(request.params.site);
       if (status === null) throw new ProvisionerProblem('unknown_site');
       // The status must work without git, because it reports that git can't be read.

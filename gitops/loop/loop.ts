@@ -62,8 +62,8 @@ export class Loop {
   #ended: Promise<void> = Promise.resolve();
   #lastError: Error | null = null;
   #passes = 0;
-  /** When the last pass that could plan ended, by the monotonic clock; `null`: none has. */
-  #passedAt: number | null = null;
+  /** When the last pass that could plan ended, by the monotonic clock, and how long it took; `null`: none has. */
+  #passed: { readonly at: number; readonly tookMs: number } | null = null;
   /** When the pass that is running started, by the monotonic clock; `null`: none is. */
   #passSince: number | null = null;
   readonly #clock: Clock;
@@ -171,9 +171,10 @@ export class Loop {
     return this.#passSince === null ? 0 : this.#clock.now() - this.#passSince;
   }
 
-  /** The age of what the last pass that could plan has found, in milliseconds; `null`: none has ended. */
-  get ageMs(): number | null {
-    return this.#passedAt === null ? null : this.#clock.now() - this.#passedAt;
+  /** The last pass that could plan: the age of what it has found, and how long it took; `null`: none has ended. */
+  get lastPass(): { readonly ageMs: number; readonly tookMs: number } | null {
+    if (this.#passed === null) return null;
+    return { ageMs: this.#clock.now() - this.#passed.at, tookMs: this.#passed.tookMs };
   }
 
   /** Everything was observed at least once, so a site without a status has nothing on this host. */
@@ -218,7 +219,7 @@ export class Loop {
       try {
         await this.#reconciler.pass(pending);
         this.#passes += 1;
-        this.#passedAt = this.#clock.now();
+        this.#passed = { at: this.#clock.now(), tookMs: this.passRunsMs };
         this.#lastError = null;
       } catch (cause) {
         this.#triggers.restore(pending);

@@ -36,6 +36,7 @@ const ALSO: Readonly<Record<string, readonly string[]>> = {
       'TAGYARD_HOME',
       'INFRA_PROVISIONER_URL',
       'INFRA_SECRET',
+      ...['INFRA_READ_TOKEN', 'PROVISIONER_ADDRESS', 'PROVISIONER_PORT'],
       'VERIFICATION_WORKER_URL',
       'VERIFICATION_SECRET',
     ],

@@ -401,6 +401,8 @@ test('a site isn’t called healthy while its host reports nothing, and says sin
     });
     expect(await read(failing)).toMatchObject({ health: 'degraded', statusReason: 'host_trouble' });
   });
+  const metrics = await world.management?.app.inject({ url: '/metrics', remoteAddress: '127.0.0.1' });
+  expect(metrics?.body).toMatch(/^tagyard_containers_silent [1-9]/m);
   const { detail } = (await read(well)).state;
   expect(detail).toMatch(since);
   expect(Date.parse(detail.slice(since.length))).toBeGreaterThan(begun);

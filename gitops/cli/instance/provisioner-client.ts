@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { escapeHiddenIn } from '../../../base/text.ts';
@@ -24,7 +25,8 @@ interface ProvisionerCall {
 }
 
 /**
- * Calls the provisioner at `INFRA_PROVISIONER_URL` with `INFRA_SECRET`, by default the embedded instance of this home.
+ * Calls the provisioner at `INFRA_PROVISIONER_URL` with `INFRA_SECRET` or `INFRA_READ_TOKEN`, by default the embedded
+ * instance of this home, else that of this host by its settings.
  * Throws `ServiceProblem` for every answer but a 2xx, and `CliError` where there is no answer in time.
  */
 export async function callProvisioner(
@@ -95,6 +97,13 @@ function userName(): string {
 }
 
 async function addressOf({ home, env }: CliContext): Promise<{ url: string; secret: string }> {
-  if (env.INFRA_PROVISIONER_URL) return { url: env.INFRA_PROVISIONER_URL, secret: env.INFRA_SECRET ?? '' };
-  return (await readRun(join(home, 'run.json'))).provisioner;
+  const secret = env.INFRA_SECRET || env.INFRA_READ_TOKEN;
+  if (env.INFRA_PROVISIONER_URL) return { url: env.INFRA_PROVISIONER_URL, secret: secret ?? '' };
+  const file = join(home, 'run.json');
+  // The settings of a host. An instance on this machine may run beside such settings, which are not its own.
+  if (secret && !existsSync(file)) {
+    const { PROVISIONER_ADDRESS, PROVISIONER_PORT } = env;
+    return { url: `http://${PROVISIONER_ADDRESS || '127.0.0.1'}:${PROVISIONER_PORT || 8081}`, secret };
+  }
+  return (await readRun(file)).provisioner;
 }

@@ -17,7 +17,7 @@ export async function readRun(path: string): Promise<Run> {
     return runSchema.parse(JSON.parse(await readFile(path, 'utf8')));
   } catch (cause) {
     throw new CliError(
-      `no instance runs here (${path} is missing or damaged); run npm start, or set TAGYARD_HOME`,
+      `no instance runs here (${path} is missing or damaged); run npm start, or set TAGYARD_HOME; on a host, name the provisioner's settings: tagyard --env-file <file> …, or INFRA_PROVISIONER_URL and INFRA_SECRET`,
       { cause },
     );
   }

@@ -124,13 +124,28 @@ describe('a command that can’t work ends with a message', () => {
   test('in a home without an instance', async () => {
     for (const words of ['status', 'doctor', 'logs one', 'token --client x', 'client add x']) {
       const args = words.split(' ');
-      const { exitCode, stderr } = await tagyardHere('', args, { TAGYARD_HOME: join(dir, 'none') });
+      const { exitCode, stderr } = await tagyardHere('', args, {
+        TAGYARD_HOME: join(dir, 'none'),
+        INFRA_SECRET: '',
+      });
       expect({ words, exitCode, stderr }).toMatchObject({
         exitCode: 1,
         stderr: expect.stringContaining('no instance runs here'),
       });
     }
   });
+});
+
+test.each(['INFRA_SECRET', 'INFRA_READ_TOKEN'])('a host is found by its settings, with %s', async (name) => {
+  await applied('one');
+  const file = join(dir, 'provisioner.env');
+  const { port } = new URL(url);
+  await writeFile(file, `PROVISIONER_PORT=${port}\n${name}=${SECRET}\n`);
+  const home = { TAGYARD_HOME: join(dir, 'none') };
+  const { exitCode, stdout } = await tagyardHere('', ['--env-file', file, 'status', '--json'], home);
+  expect([exitCode, JSON.parse(stdout).sites]).toMatchObject([0, [{ site: 'one' }]]);
+  const missing = await tagyardHere('', ['--env-file', `${file}.old`, 'status'], home);
+  expect(missing).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("can't be read") });
 });
 
 test('a reason in any alphabet is recorded as it was typed, on one line', async () => {

@@ -38,6 +38,32 @@ describe('a request without the secret', () => {
     await unset.close();
   });
 
+  test.each([
+    ['the status', 'GET', '/readyz', 'passes'],
+    ['the sites', 'GET', '/sites', 'passes'],
+    ['the metrics', 'GET', '/metrics', 'passes'],
+    ['a site', 'GET', '/sites/acme', 'passes'],
+    ['a plan', 'POST', '/plan', 'passes'],
+    ['an application', 'POST', '/apply', 'read_only'],
+    ['a manifest', 'POST', '/provision', 'read_only'],
+    ['the texts of manifests', 'POST', '/diff', 'read_only'],
+    ['an unknown path', 'GET', '/nothing', 'read_only'],
+    ['another method of a known path', 'DELETE', '/sites', 'read_only'],
+  ] as const)('reads with the read-only token and no more: %s', async (_what, method, url, expected) => {
+    app = buildDaemon({ secrets: ['right'], readToken: 'token' } as unknown as DaemonDeps);
+    for (const headers of [{ 'x-secret': 'token' }, { authorization: 'Bearer token' }]) {
+      const { code } = (await app.inject({ method, url, headers })).json();
+      // No part of the daemon is given, so what passes fails inside.
+      expect(code).toMatch(expected === 'passes' ? /^(internal|malformed_request)$/ : expected);
+    }
+    const wrong = await app.inject({ method, url, headers: { authorization: 'Bearer tokens' } });
+    expect(wrong.json()).toMatchObject({ code: 'wrong_secret' });
+    const unset = buildDaemon({ secrets: [], readToken: 'token' } as unknown as DaemonDeps);
+    const refused = await unset.inject({ method, url, headers: { 'x-secret': 'token' } });
+    expect(refused.json()).toMatchObject({ code: 'secret_not_configured' });
+    await unset.close();
+  });
+
   test('may ask for /healthz', async () => {
     app = buildDaemon({ secrets: [] } as unknown as DaemonDeps);
     expect((await app.inject({ url: '/healthz?x=1' })).statusCode).toBe(200);
