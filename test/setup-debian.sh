@@ -23,6 +23,7 @@ packages=(
   busybox-static            # the base of images that are built without a registry
   systemd                   # judges the units of deploy/systemd
   zsh fish                  # shells that complete commands
+  prometheus                # judges the rules of deploy/prometheus
   iproute2 util-linux procps      # namespaces and the network of a cluster's nodes
   wrk hyperfine             # benchmarks
 )

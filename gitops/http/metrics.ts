@@ -37,9 +37,9 @@ export async function renderMetrics(
     'When the first certificate of a site ends, in seconds since 1970.',
     ['site'],
   );
-  const left = gauge(
-    'tagyard_certificate_left_ratio',
-    'How much of its lifetime is left to the certificate of a site that has least: 1 is all, 0 none.',
+  const ending = gauge(
+    'tagyard_certificates_ending',
+    'How many certificates of a site end within 21 days, with less than a fifth of their lifetime left.',
     ['site'],
   );
   const now = clock.date().getTime();
@@ -48,7 +48,7 @@ export async function renderMetrics(
     const lives = resources.flatMap((one) => ('notAfter' in one ? (lifetimeOf(one) ?? []) : []));
     if (lives.length === 0) continue;
     end.set({ site }, Math.min(...lives.map(({ to }) => to)) / 1000);
-    left.set({ site }, Math.min(...lives.map(({ from, to }) => Math.max(0, (to - now) / (to - from)))));
+    ending.set({ site }, lives.filter((life) => isEnding(life, now)).length);
   }
 
   const resources = gauge('tagyard_resources', 'Resources of this host’s sites by target and state.', [
@@ -97,8 +97,18 @@ export async function renderMetrics(
   return await registry.metrics();
 }
 
+interface Lifetime {
+  readonly from: number;
+  readonly to: number;
+}
+
 /** `null`: there is no certificate. */
-function lifetimeOf({ notBefore, notAfter }: CertificateStatus): { from: number; to: number } | null {
+function lifetimeOf({ notBefore, notAfter }: CertificateStatus): Lifetime | null {
   if (notBefore == null || notAfter === null) return null;
   return { from: Date.parse(notBefore), to: Date.parse(notAfter) };
+}
+
+/** A renewal begins when a third is left, so that a short lifetime alone is no reason to worry. */
+function isEnding({ from, to }: Lifetime, now: number): boolean {
+  return to - now < 21 * 86_400_000 && to - now < (to - from) / 5;
 }

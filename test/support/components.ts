@@ -32,6 +32,7 @@ export const COMPONENTS = [
   'gixy',
   'systemd',
   'shells',
+  'prometheus',
 ] as const;
 type Component = (typeof COMPONENTS)[number];
 
@@ -122,6 +123,7 @@ const ARGV: Record<
   gixy: [GIXY, '--version'],
   systemd: ['systemd-analyze', '--version'],
   shells: ['zsh', '-c', 'fish --version'],
+  prometheus: ['promtool', '--version'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 
@@ -147,6 +149,7 @@ const PROGRAMS: Partial<Record<Component, readonly string[]>> = {
   keycloak: ['java'],
   systemd: ['systemd-analyze', 'systemctl'],
   shells: ['zsh', 'fish'],
+  prometheus: ['prometheus', 'promtool'],
   kubernetes: ['ip', ...IPTABLES],
 };
 

@@ -27,9 +27,11 @@ test('name a site’s state, its certificate that ends first, and the last pass'
   daemon.control.certificates = (site) =>
     site === 'one'
       ? [
-          certificate('a.example', [-60, 30]),
-          certificate('b.example', [-1, 5]),
-          certificate('c.example', null),
+          certificate('due.example', [-60, 30]),
+          certificate('short.example', [-4, 2]),
+          certificate('year.example', [-305, 60]),
+          certificate('bad.example', [-80, 10]),
+          certificate('none.example', null),
         ]
       : [];
   await daemon.call('POST', '/provision?wait=10', daemon.manifest('one', 1));
@@ -44,9 +46,9 @@ test('name a site’s state, its certificate that ends first, and the last pass'
   expect(value('tagyard_site_state{site="one",state="failing"}')).toBeUndefined();
   expect(value('tagyard_site_state{site="two",state="removed"}')).toBe(1);
   const end = value('tagyard_certificate_end_timestamp_seconds{site="one"}') ?? 0;
-  expect((end - Date.now() / 1000) / 86_400).toBeCloseTo(5, 2);
-  expect(value('tagyard_certificate_left_ratio{site="one"}')).toBeCloseTo(1 / 3, 2);
-  expect(value('tagyard_certificate_left_ratio{site="two"}')).toBeUndefined();
+  expect((end - Date.now() / 1000) / 86_400).toBeCloseTo(2, 2);
+  expect(value('tagyard_certificates_ending{site="one"}')).toBe(1);
+  expect(value('tagyard_certificates_ending{site="two"}')).toBeUndefined();
   expect(Date.now() / 1000 - (value('tagyard_last_pass_timestamp_seconds') ?? 0)).toBeLessThan(60);
   expect(value('tagyard_last_pass_seconds')).toBeGreaterThan(0);
   expect(value('tagyard_last_pass_failed')).toBe(0);
