@@ -134,7 +134,8 @@ function filtersOf<Filters>(where: readonly string[], names: readonly string[]):
   return Object.fromEntries(pairs) as Filters; // the API refuses other values
 }
 
-function sinceOf(text: string): string {
+/** The time (ISO 8601) so long ago. Throws `CliError`. */
+export function sinceOf(text: string): string {
   const [, count, unit = ''] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
   const ms = Number(count) * (UNITS[unit] ?? Number.NaN);
   if (Number.isNaN(ms)) throw new UsageError(`--since ${text}: give a time such as 90s, 30m, 2h or 7d`);

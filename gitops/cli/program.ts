@@ -3,6 +3,7 @@ import { Argument, Command, Option } from 'commander';
 import { PRODUCTS } from '../../sites/requests/products.ts';
 import type { BackupOptions } from './backup.ts';
 import type { CheckOptions } from './check.ts';
+import type { EventsOptions } from './events.ts';
 import { completionScript, SHELLS, type ShellName } from './completion.ts';
 import type { CreateOptions, ListOptions } from './containers.ts';
 import type { ImageOptions } from './image.ts';
@@ -212,6 +213,22 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .description('allow the guarded changes of a plan')
     .argument('<checksum>', 'the checksum that the plan shows')
     .action(async (checksum: string) => (await import('./sites.ts')).approve({ home, env }, checksum));
+  tagyard
+    .command('events')
+    .description(
+      'show what became of sites: what broke, when, why, and how long it lasted (asks the management API)',
+    )
+    .argument('[site]', 'show one site only')
+    .option('--since <time>', 'how far back, for example 90s, 2h or 7d', '7d')
+    .addOption(
+      new Option('--kind <kind>', 'only events of this kind').choices([
+        ...['status', 'state', 'changed', 'manifest_refused', 'host', 'proof', 'policy'],
+      ]),
+    )
+    .option('--json', 'print them as JSON')
+    .action(async (site: string | undefined, options: EventsOptions) =>
+      (await import('./events.ts')).events({ home, env }, site, options),
+    );
   tagyard
     .command('revert')
     .description('undo a commit of a site, also a removal, with a new commit; asks before it removes a site')
