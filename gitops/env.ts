@@ -50,6 +50,9 @@ export const sharedSettings = z.object({
     .positive()
     .default(30)
     .describe('How often a remote sites repo is fetched.'),
+  SITES_WEBHOOK_SECRET_FILE: optionalText.describe(
+    'A file with the secret of the webhook by which GitHub, GitLab or Gitea reports pushes to `POST /webhooks/push`, which fetches at once (docs/gitops.md). It is read for each report; several secrets, one a line, are all accepted. Unset: there is no such route.',
+  ),
   STATE_DIR: z
     .string()
     .describe(

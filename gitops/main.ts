@@ -95,6 +95,9 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     ageIdentity,
     secrets,
     readToken: env.INFRA_READ_TOKEN,
+    ...(env.SITES_WEBHOOK_SECRET_FILE === undefined
+      ? {}
+      : { pushWebhook: { secretFile: env.SITES_WEBHOOK_SECRET_FILE, branch: env.SITES_BRANCH } }),
     reportSite: built.reportSite,
     askEdge: edgeAnswers(env),
     checkParts: built.checkParts,

@@ -13,6 +13,7 @@ import { healthRoutes } from './health.ts';
 import { hostReportRoutes } from './host-report.ts';
 import { planRoutes } from './plans.ts';
 import { profileRoutes } from './profiles.ts';
+import { PUSH_WEBHOOK, pushWebhookRoute } from './push-webhook.ts';
 import { quotaRoutes } from './quotas.ts';
 import { authenticate } from './secrets.ts';
 import { statusRoutes } from './statuses.ts';
@@ -72,7 +73,9 @@ export function buildDaemon(deps: DaemonDeps): FastifyInstance {
   app.addHook('onRequest', async (request, reply) => {
     reply.header('x-request-id', request.id);
     // Also checks requests for unknown paths and methods: without the secret, nothing shows which of them exist.
-    authenticate(request, deps);
+    if (request.routeOptions.url !== PUSH_WEBHOOK || request.method !== 'POST') {
+      authenticate(request, deps);
+    }
   });
   answerEarlyFaults(app, PROBLEMS);
   app.setNotFoundHandler(() => {
@@ -95,6 +98,7 @@ function routes(deps: DaemonDeps): FastifyPluginAsyncZod {
     await app.register(containerLogRoutes(deps));
     await app.register(healthRoutes(deps));
     await app.register(quotaRoutes(deps));
+    await app.register(pushWebhookRoute(deps));
     refuseOthers(app);
   };
 }

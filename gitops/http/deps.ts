@@ -20,6 +20,8 @@ export interface DaemonDeps {
   readonly operations: Operations;
   readonly host: string;
   readonly ageIdentity: string;
+  /** Where forges report pushes. Without it there is no route for that. */
+  readonly pushWebhook?: { readonly secretFile: string; readonly branch: string };
   /** Accepted values of `x-secret`: the current one, and the previous one during a rotation. Empty: all are refused. */
   readonly secrets: readonly string[];
   /** Is enough to read plans, the status and metrics, where there is a secret. */

@@ -5,6 +5,7 @@ export const PROVISIONER_ERRORS = {
   secret_not_configured: [403, 'The provisioner has no INFRA_SECRET, so it takes no request'],
   wrong_secret: [401, 'The x-secret header is missing or wrong'],
   read_only: [403, 'INFRA_READ_TOKEN is only for plans, the status and metrics'],
+  wrong_signature: [401, 'The webhook’s signature or token is missing or wrong'],
   malformed_request: [400, 'The request is not valid for this endpoint'],
   request_timeout: [408, 'The request was not sent in time'],
   body_too_large: [413, 'The request body is too large'],

@@ -37,6 +37,7 @@ export type LoopOptions = Partial<
   readonly pollSeconds?: number;
   /** Unset: the routes of container logs don't exist. */
   readonly containerLogs?: DaemonDeps['containerLogs'];
+  readonly pushWebhook?: DaemonDeps['pushWebhook'];
 };
 
 /**
@@ -47,6 +48,7 @@ export async function memoryDaemon(
   {
     pollSeconds,
     containerLogs,
+    pushWebhook,
     zones = ZONES,
     newerIdentity,
     ...options
@@ -168,6 +170,7 @@ export async function memoryDaemon(
         detail: `the edge and ${edge}`,
       }),
       ...(containerLogs === undefined ? {} : { containerLogs }),
+      ...(pushWebhook === undefined ? {} : { pushWebhook }),
       ...(real.some(({ quota }) => quota !== undefined)
         ? { quotas: () => real.flatMap((one) => one.quota?.() ?? []) }
         : {}),
