@@ -20,3 +20,10 @@ export const textList = z.string().transform((text) =>
 
 /** A limit of a provider, as a number of things. */
 export const quotaSetting = z.coerce.number<string | undefined>().int().positive();
+
+/** `Name <address>`, as git writes a person. */
+export const personSetting = z.string().transform((text, context) => {
+  const [, name = '', email = ''] = /^([^<>]*[^<>\s]) <([^<>\s]+)>$/.exec(text) ?? [];
+  if (name === '') context.addIssue('must be of the form `Name <address>`');
+  return { name, email };
+});

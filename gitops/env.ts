@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { optionalText, portNumber, textList } from '../base/env-values.ts';
+import { optionalText, personSetting, portNumber, textList } from '../base/env-values.ts';
 import { parseSettings } from '../base/settings.ts';
 import { edgePublicUrl } from '../sites/manifest/description.ts';
 import type { Traits } from './appliers/contract.ts';
@@ -50,6 +50,14 @@ export const sharedSettings = z.object({
     .positive()
     .default(30)
     .describe('How often a remote sites repo is fetched.'),
+  SITES_SIGNING_KEY_FILE: optionalText.describe(
+    'The file of the SSH key that signs every commit, without a passphrase (docs/gitops.md). Needs `ssh-keygen`. Unset: commits are not signed.',
+  ),
+  SITES_COMMITTER: personSetting
+    .optional()
+    .describe(
+      'The committer of every commit, as `Name <address>`; the author is who asked for the change. A forge shows a signature as verified only if the address belongs to the account of the key. Unset: `Tagyard <tagyard@localhost>`.',
+    ),
   SITES_WEBHOOK_SECRET_FILE: optionalText.describe(
     'A file with the secret of the webhook by which GitHub, GitLab or Gitea reports pushes to `POST /webhooks/push`, which fetches at once (docs/gitops.md). It is read for each report; several secrets, one a line, are all accepted. Unset: there is no such route.',
   ),

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { personSetting } from '../base/env-values.ts';
 import { parseSettings } from '../base/settings.ts';
 import { edgePublicUrl } from '../sites/manifest/description.ts';
 import { hostname, imageReference, tlsMode } from '../sites/manifest/schema.ts';
@@ -101,6 +102,8 @@ export const environment = z.object({
   STATE_DIR: z.string().default('.tagyard/management'),
   SITES_REPO: z.string().describe('The sites repo: a git URL, or the path of a bare repo.'),
   SITES_REPO_GIT_CONFIG: z.string().optional(),
+  SITES_SIGNING_KEY_FILE: z.string().optional(),
+  SITES_COMMITTER: personSetting.optional(),
   SITES_BRANCH: z.string().default('main'),
   SITES_POLL_SECONDS: z.coerce.number().positive().default(30),
   INFRA_PROVISIONER_URL: z.url().describe("The provisioner's URL."),

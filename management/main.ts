@@ -108,6 +108,8 @@ async function build(
       cacheDir: env.STATE_DIR,
       branch: env.SITES_BRANCH,
       gitConfig: env.SITES_REPO_GIT_CONFIG,
+      signingKey: env.SITES_SIGNING_KEY_FILE,
+      committer: env.SITES_COMMITTER,
       pollSeconds: env.SITES_POLL_SECONDS,
       initialized: await hasSites(db),
       onNotice: (message) => process.stderr.write(`management: ${message}\n`),

@@ -21,6 +21,7 @@ packages=(
   python3-certbot-dns-cloudflare  # a client of Cloudflare's API that others wrote
   chromium fonts-dejavu-core fonts-liberation
   busybox-static            # the base of images that are built without a registry
+  openssh-client            # signs commits
   systemd                   # judges the units of deploy/systemd
   zsh fish                  # shells that complete commands
   prometheus                # judges the rules of deploy/prometheus

@@ -2,10 +2,11 @@ import type { Clock } from '../../base/clock.ts';
 import { coalesce } from '../../base/coalesce.ts';
 import type { Branch } from './branch.ts';
 import { type Committed, foldEdits, type SiteEdit } from './edits/commits.ts';
-import { type FileCommit, fastImportStream } from './edits/fast-import.ts';
+import type { FileCommit } from './edits/fast-import.ts';
 import { SitesRepoError } from './errors.ts';
 import type { GitDir } from './git-dir.ts';
 import type { History } from './history.ts';
+import { makeCommits } from './new-commits.ts';
 import type { SiteFiles } from './site-files.ts';
 
 /** The ref of new commits until the remote accepts them. Before that, they must not be on the local branch. */
@@ -48,7 +49,7 @@ export class Committer {
       if (commits.length === 0) return outcomes([]);
       let revisions: readonly string[] = [];
       try {
-        revisions = await this.#import(parent, commits);
+        revisions = await this.#make(parent, commits);
         await this.#push(revisions.at(-1));
         branch.created();
         return outcomes(revisions);
@@ -69,12 +70,10 @@ export class Committer {
   }
 
   /** Creates the commits, returns their ids. Fails if the branch has moved from `parent`; in a mirror, #push does. */
-  async #import(parent: string | null, commits: readonly FileCommit[]): Promise<string[]> {
+  async #make(parent: string | null, commits: readonly FileCommit[]): Promise<readonly string[]> {
     const { git, branch, clock } = this.#deps;
-    const [ref, force] = git.isMirror ? [UNPUSHED, ['--force']] : [branch.ref, []];
-    const stream = fastImportStream(ref, parent, commits, Math.floor(clock.date().getTime() / 1000));
-    const output = await git.run(['fast-import', '--quiet', '--done', ...force], stream);
-    return output.toString().trim().split('\n');
+    const seconds = Math.floor(clock.date().getTime() / 1000);
+    return await makeCommits(git, { ref: branch.ref, unpushed: UNPUSHED }, { parent, commits, seconds });
   }
 
   async #push(revision: string | undefined): Promise<void> {

@@ -1,7 +1,15 @@
 import { coalesce } from '../../base/coalesce.ts';
+import { COMMITTER, type CommitSettings } from './edits/fast-import.ts';
 import { SitesRepoError, wrapGitError } from './errors.ts';
 import { verbOf } from './git/git.ts';
-import { adoptFormat, fetchMirror, isRepository, type RepoGit, renewMirror } from './mirror.ts';
+import {
+  adoptFormat,
+  fetchMirror,
+  isRepository,
+  type RepoGit,
+  type RunOptions,
+  renewMirror,
+} from './mirror.ts';
 
 /**
  * Milliseconds for a command that works on the whole repository and reports no progress. A repository of several GB
@@ -14,6 +22,7 @@ export class GitDir {
   readonly path: string;
   /** It mirrors a remote repository. */
   readonly isMirror: boolean;
+  readonly commits: CommitSettings;
 
   readonly #git: RepoGit;
   /** Concurrent calls use one fetch, and two fetches don't run at once. */
@@ -27,19 +36,21 @@ export class GitDir {
   readonly #open: (() => Promise<void>) | null;
 
   /** `open`: creates the mirror; `null`: the repository is no mirror. */
-  constructor(path: string, git: RepoGit, open: (() => Promise<void>) | null) {
+  constructor(
+    path: string,
+    git: RepoGit,
+    open: (() => Promise<void>) | null,
+    commits: CommitSettings = { committer: COMMITTER, signingKey: undefined },
+  ) {
     this.path = path;
+    this.commits = commits;
     this.isMirror = open !== null;
     this.#git = git;
     this.#open = open;
   }
 
   /** Runs git. First makes a mirror again that was deleted. Throws `SitesRepoError`. */
-  async run(
-    args: readonly string[],
-    input?: string | Buffer,
-    options: { readonly silenceMs?: number } = {},
-  ): Promise<Buffer> {
+  async run(args: readonly string[], input?: string | Buffer, options: RunOptions = {}): Promise<Buffer> {
     // File names are literal: git would read some characters as patterns.
     const all = ['--literal-pathspecs', ...args];
     const run = () => wrapGitError(verbOf(args), () => this.#git(all, input, options));

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import { systemClock } from '../../base/clock.ts';
-import { fastImportStream } from './edits/fast-import.ts';
+import { COMMITTER } from './edits/fast-import.ts';
 import { SitesRepoError } from './errors.ts';
 import type { GitDir } from './git-dir.ts';
 import { hasEnded, ownIdentity, processIdentity, ranHere } from './lease/process-identity.ts';
+import { makeCommits } from './new-commits.ts';
 
 const record = z.object({
   /** Grows by one with each new holder. */
@@ -229,18 +230,17 @@ export class HostLease {
     const isSame = made !== null && made.parent === parent && made.term === term;
     // It is gone with a mirror that was deleted.
     if (isSame && (await this.#git.has(made.revision))) return made.revision;
-    const [ref, force] = this.#git.isMirror ? [UNPUSHED, ['--force']] : [this.#ref, []];
     const { host, holder } = this.#settings;
     const commit = {
       path: 'lease.json',
       text: `${JSON.stringify(this.#record(term), null, 2)}\n`,
       subject: `Act as the host ${host}`,
-      author: { name: 'Tagyard', email: 'tagyard@localhost' },
+      author: COMMITTER,
       trailers: { Host: host, Term: String(term), [HOLDER]: holder },
     };
-    const stream = fastImportStream(ref, parent, [commit], Math.floor(Date.now() / 1000));
-    const args = ['fast-import', '--quiet', '--done', ...force];
-    const revision = (await this.#git.run(args, stream)).toString().trim();
+    const seconds = Math.floor(Date.now() / 1000);
+    const refs = { ref: this.#ref, unpushed: UNPUSHED };
+    const [revision = ''] = await makeCommits(this.#git, refs, { parent, commits: [commit], seconds });
     if (this.#git.isMirror) this.#unpushed = { parent, term, revision };
     return revision;
   }

@@ -15,11 +15,17 @@ const REFSPECS = ['+refs/heads/*:refs/heads/*', '+refs/tagyard/hosts/*:refs/tagy
 export const FETCH = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--prune', 'origin', ...REFSPECS];
 const FETCH_ALL = ['-c', 'fetch.unpackLimit=1', 'fetch', '--progress', '--refetch', 'origin', ...REFSPECS];
 
-/** Runs git in one repository. `silenceMs`: as for `git`. */
+/** As for `git`. */
+export interface RunOptions {
+  readonly silenceMs?: number;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Runs git in one repository. */
 export type RepoGit = (
   args: readonly string[],
   input?: string | Buffer,
-  options?: { readonly silenceMs?: number },
+  options?: RunOptions,
 ) => Promise<Buffer>;
 
 /**
@@ -35,7 +41,7 @@ export function gitOf(
     withoutStaleLocks(path, onCleared, () =>
       git(path, args, {
         ...options,
-        env: { GIT_DIR: path, ...env },
+        env: { GIT_DIR: path, ...env, ...options?.env },
         ...(input === undefined ? {} : { input }),
       }),
     );

@@ -8,6 +8,7 @@ import { Branch, type LastRead } from './branch.ts';
 import { Committer } from './committer.ts';
 import { redactUrls, withoutCredentials } from './credentials.ts';
 import type { Committed, SiteEdit } from './edits/commits.ts';
+import { COMMITTER, type Person } from './edits/fast-import.ts';
 import { SitesRepoError } from './errors.ts';
 import type { SiteFile } from './files.ts';
 import { GitDir } from './git-dir.ts';
@@ -28,6 +29,10 @@ interface SitesRepoOptions {
   readonly branch?: string;
   /** A file of git's settings, for example how to reach the remote. Git reads no others but the repository's own. */
   readonly gitConfig?: string | undefined;
+  /** The file of the SSH key that signs commits; unset: they aren't signed. */
+  readonly signingKey?: string | undefined;
+  /** Default: Tagyard. */
+  readonly committer?: Person | undefined;
   /** Seconds between two fetches from a remote, before jitter. */
   readonly pollSeconds?: number;
   /** True: the branch has had commits. If it is missing now, it can't be read and is not created. */
@@ -67,7 +72,8 @@ export class SitesRepo {
       this.#onNotice(`${path}, the mirror of the sites repository, was gone; it is made again`);
       await openMirror(path, run, url, branch);
     };
-    const git = new GitDir(path, run, remote === null ? null : open);
+    const { committer = COMMITTER, signingKey } = options;
+    const git = new GitDir(path, run, remote === null ? null : open, { committer, signingKey });
     this.#git = git;
     this.#branch = new Branch(git, branch, options.initialized ?? false);
     this.#files = new SiteFiles(git);
@@ -271,15 +277,10 @@ export function gitSettings(gitConfig: string | undefined): Readonly<Record<stri
 
 /** Opens a local bare repository in place, or mirrors a remote one under `cacheDir`. */
 export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRepo> {
-  const { url, cacheDir, branch = 'main', gitConfig } = options;
-  if (gitConfig !== undefined) {
-    // Git would ignore a missing file.
-    await access(gitConfig, constants.R_OK).catch((cause: Error) => {
-      throw new SitesRepoError(`SITES_REPO_GIT_CONFIG: ${gitConfig} can’t be read: ${cause.message}`, {
-        cause,
-      });
-    });
-  }
+  const { url, cacheDir, branch = 'main', gitConfig, signingKey } = options;
+  // Git would ignore a missing file, or read it only for the first commit.
+  await demandFile('SITES_REPO_GIT_CONFIG', gitConfig);
+  await demandFile('SITES_SIGNING_KEY_FILE', signingKey);
   if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, options);
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
     throw new SitesRepoError(
@@ -290,4 +291,11 @@ export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRep
   const git = gitOf(mirror, options.onNotice ?? (() => undefined), gitSettings(gitConfig));
   await openMirror(mirror, git, withoutCredentials(url).url, branch);
   return new SitesRepo(mirror, url, options);
+}
+
+async function demandFile(setting: string, path: string | undefined): Promise<void> {
+  if (path === undefined) return;
+  await access(path, constants.R_OK).catch((cause: Error) => {
+    throw new SitesRepoError(`${setting}: ${path} can’t be read: ${cause.message}`, { cause });
+  });
 }

@@ -33,6 +33,7 @@ export const COMPONENTS = [
   'systemd',
   'shells',
   'prometheus',
+  'ssh',
 ] as const;
 type Component = (typeof COMPONENTS)[number];
 
@@ -124,6 +125,7 @@ const ARGV: Record<
   systemd: ['systemd-analyze', '--version'],
   shells: ['zsh', '-c', 'fish --version'],
   prometheus: ['promtool', '--version'],
+  ssh: ['ssh', '-V'],
   certbot: [DEBIAN_PYTHON, '-c', 'import certbot_dns_cloudflare'],
 };
 
@@ -151,6 +153,7 @@ const PROGRAMS: Partial<Record<Component, readonly string[]>> = {
   shells: ['zsh', 'fish'],
   prometheus: ['prometheus', 'promtool'],
   kubernetes: ['ip', ...IPTABLES],
+  ssh: ['ssh-keygen'],
 };
 
 /** The programs that a test file must not start, because no component that it declares has them. */

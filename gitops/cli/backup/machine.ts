@@ -23,6 +23,7 @@ export interface MachineParts {
 const NAMED = [
   'AGE_IDENTITY_FILE',
   'SITES_REPO_GIT_CONFIG',
+  'SITES_SIGNING_KEY_FILE',
   'SITES_WEBHOOK_SECRET_FILE',
   'TLS_DIR',
   'LOCAL_CA_DIR',

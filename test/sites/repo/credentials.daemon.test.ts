@@ -1,12 +1,12 @@
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { withoutCredentials } from '../../../sites/repo/credentials.ts';
 import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
+import { gitHttp } from '../../support/git-http.ts';
 
 const TOKEN = 'glpat-s3cret@/token';
 
@@ -53,48 +53,12 @@ test('a token in the URL is in no argument, file or error of git, and opens the 
   execFileSync('git', ['-C', bare, 'config', 'http.receivepack', 'true']);
   const seen: string[] = [];
   let accepted = `Basic ${Buffer.from(`bot:${TOKEN}`).toString('base64')}`;
-  const server = createServer((request, response) => {
+  const server = await gitHttp(dir, (authorization) => {
     seen.push(visibleArguments());
-    if (request.headers.authorization !== accepted) {
-      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
-      return;
-    }
-    const [path = '', query = ''] = (request.url ?? '').split('?');
-    const child = spawn('git', ['http-backend'], {
-      env: {
-        PATH: process.env.PATH,
-        GIT_PROJECT_ROOT: dir,
-        GIT_HTTP_EXPORT_ALL: '1',
-        PATH_INFO: path,
-        QUERY_STRING: query,
-        REQUEST_METHOD: request.method,
-        CONTENT_TYPE: request.headers['content-type'],
-        HTTP_CONTENT_ENCODING: request.headers['content-encoding'],
-        REMOTE_USER: 'bot',
-        REMOTE_ADDR: '127.0.0.1',
-      },
-    });
-    request.pipe(child.stdin);
-    child.stdout.setEncoding('latin1');
-    let text = '';
-    child.stdout.on('data', (chunk: string) => {
-      text += chunk;
-    });
-    child.on('close', () => {
-      const end = text.indexOf('\r\n\r\n');
-      for (const line of text.slice(0, end).split('\r\n')) {
-        const [name = '', value = ''] = line.split(': ');
-        if (name === 'Status') response.statusCode = Number.parseInt(value, 10);
-        else response.setHeader(name, value);
-      }
-      response.end(Buffer.from(text.slice(end + 4), 'latin1'));
-    });
+    return authorization === accepted;
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
   try {
-    const url = `http://bot:${encodeURIComponent(TOKEN)}@127.0.0.1:${port}/sites.git`;
+    const url = `http://bot:${encodeURIComponent(TOKEN)}@127.0.0.1:${server.port}/sites.git`;
     const repo = await openSitesRepo({ url, cacheDir: join(dir, 'cache') });
     const { revision } = await repo.commit({
       site: 'acme',
@@ -116,7 +80,6 @@ test('a token in the URL is in no argument, file or error of git, and opens the 
     for (const secret of secrets)
       for (const text of [...seen, config, said]) expect(text).not.toContain(secret);
   } finally {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    await server.close();
   }
 });
