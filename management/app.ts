@@ -107,6 +107,7 @@ const PROBLEMS: ProblemService<ManagementErrorCode> = {
     tooMany: 'rate_limited',
     stopping: 'stopping',
     sitesRepo: 'sites_repo_unavailable',
+    commitRefused: 'commit_refused',
     internal: 'internal',
   },
   unlogged: ['stopping'],

@@ -10,7 +10,7 @@ export interface ProblemService<Code extends string> {
   /** The class of errors of an unreadable sites repository. The base can't import it. */
   readonly SitesRepoError: abstract new (
     ...args: never
-  ) => Error;
+  ) => Error & { readonly refusal: string | null };
   readonly codes: {
     /** A request that violates the route's schema. */
     readonly schema: Code;
@@ -26,6 +26,8 @@ export interface ProblemService<Code extends string> {
     /** A request on an open connection while the service stops. */
     readonly stopping: Code;
     readonly sitesRepo: Code;
+    /** The server of the sites repository refuses a commit. */
+    readonly commitRefused: Code;
     readonly internal: Code;
   };
   /** Codes of 5xx that are not logged, because they are part of normal operation. */
@@ -65,7 +67,11 @@ function problemOf<Code extends string>(
   { Problem, SitesRepoError, codes }: ProblemService<Code>,
 ): Problem {
   if (error instanceof Problem) return error;
-  if (error instanceof SitesRepoError) return new Problem(codes.sitesRepo, { cause: error });
+  if (error instanceof SitesRepoError) {
+    return error.refusal === null
+      ? new Problem(codes.sitesRepo, { cause: error })
+      : new Problem(codes.commitRefused, { detail: error.refusal, cause: error });
+  }
   if (hasZodFastifySchemaValidationErrors(error)) {
     return new Problem(codes.schema, { errors: error.validation.flatMap(schemaErrors), cause: error });
   }

@@ -37,6 +37,7 @@ const PROBLEMS: ProblemService<ProvisionerErrorCode> = {
     tooMany: 'too_many_requests',
     stopping: 'stopping',
     sitesRepo: 'sites_repo_unavailable',
+    commitRefused: 'commit_refused',
     internal: 'internal',
   },
   unlogged: ['still_running', 'stopping'],

@@ -28,6 +28,7 @@ export const PROVISIONER_ERRORS = {
   site_suspended: [409, 'The site is suspended, so the change would wait; resume it first'],
   removal_unconfirmed: [409, 'The revert would remove the site, which the request doesn’t allow'],
   site_stalled: [409, 'The site has no manifest that this host can use'],
+  commit_refused: [409, 'The server of the sites repository refuses the commit; `detail` has its words'],
   checksum_mismatch: [409, 'The checksum is not that of the current plan'],
   still_running: [504, 'The operation is still running; poll its address'],
   stopping: [503, 'The provisioner is stopping; try again in a moment'],

@@ -14,7 +14,7 @@ import { demandSufficient, type Purpose } from '../access/roles.ts';
 import type { Context, Settings } from '../context/context.ts';
 import type { Actor, Database } from '../db/database.ts';
 import { type ManifestView, withoutSecrets } from '../db/manifest-view.ts';
-import { ManagementProblem } from '../http/errors.ts';
+import { ManagementProblem, repoProblem } from '../http/errors.ts';
 import type { Role } from '../lifecycle/roles.ts';
 import { isUnsettled } from '../lifecycle/steps.ts';
 import { contestAdvice, contestDomains } from '../proof/contest.ts';
@@ -175,7 +175,7 @@ async function commit(context: Context, row: ChangedContainer, change: Contested
     });
   } catch (cause) {
     if (!(cause instanceof SitesRepoError)) throw cause;
-    throw new ManagementProblem('sites_repo_unavailable', { cause });
+    throw repoProblem(cause);
   }
 }
 

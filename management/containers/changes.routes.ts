@@ -28,6 +28,7 @@ export const REFUSALS = [
   'manifest_broken',
   'precondition_failed',
   'plan_changed',
+  'commit_refused',
   'projection_failed',
   'sites_repo_unavailable',
 ] as const;

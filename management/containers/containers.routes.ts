@@ -124,6 +124,7 @@ export function containersRoutes(
               'manifest_broken',
               'precondition_failed',
               'plan_changed',
+              'commit_refused',
               'projection_failed',
               'sites_repo_unavailable',
             ),

@@ -1,4 +1,5 @@
 import { ProblemError, type ProblemOptions } from '../../base/http/problem.ts';
+import type { SitesRepoError } from '../../sites/repo/errors.ts';
 
 /** Every error code that the management API answers with, its HTTP status, and the title that explains it. */
 export const MANAGEMENT_ERRORS = {
@@ -50,6 +51,7 @@ export const MANAGEMENT_ERRORS = {
   ],
   last_domain: [409, 'A container keeps at least one domain'],
   quota_reached: [409, 'The zone has no room for the site; only the operator can make room'],
+  commit_refused: [409, 'The server of the sites repository refuses the commit; `detail` has its words'],
   manifest_broken: [409, 'The site’s manifest in the sites repository is invalid; fix it there first'],
   request_in_progress: [409, 'The first request with this Idempotency-Key is still being answered'],
   too_many_loader_tokens: [409, 'A rotation would drop a loader token before its grace date'],
@@ -108,4 +110,11 @@ export class ManagementProblem extends ProblemError<typeof MANAGEMENT_ERRORS, Me
   constructor(code: ManagementErrorCode, options: ProblemOptions & Members = {}) {
     super(MANAGEMENT_ERRORS, code, options);
   }
+}
+
+/** `commit_refused`, or `sites_repo_unavailable`: then a commit may exist. */
+export function repoProblem(cause: SitesRepoError): ManagementProblem {
+  return cause.refusal === null
+    ? new ManagementProblem('sites_repo_unavailable', { cause })
+    : new ManagementProblem('commit_refused', { detail: cause.refusal, cause });
 }

@@ -39,7 +39,8 @@ export function provisionSteps(
         if (!(error instanceof SitesRepoError)) throw error;
         // Git's own message contains paths and addresses. It is for the operator, so it is only logged.
         log.warn({ err: error, operation: operation.id }, 'the sites repository accepted no commit');
-        return withdraw('sites_repo_unavailable', new Error(MANAGEMENT_ERRORS.sites_repo_unavailable[1]));
+        const detail = error.refusal === null ? MANAGEMENT_ERRORS.sites_repo_unavailable[1] : error.message;
+        return withdraw('sites_repo_unavailable', new Error(detail));
       }
     },
 

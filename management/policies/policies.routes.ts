@@ -14,7 +14,7 @@ const INSTANCE: PolicyOwner = { file: 'policy.js', client: null };
 const ofClient = (client: string): PolicyOwner => ({ file: `clients/${client}.policy.js`, client });
 
 const READING = ['invalid_request', 'forbidden', 'unknown_policy', 'sites_repo_unavailable'] as const;
-const WRITING = [...READING, 'precondition_failed'] as const;
+const WRITING = [...READING, 'precondition_failed', 'commit_refused'] as const;
 
 /**
  * The policy scripts, which limit what the templates of tag servers may do: one of each client, for its owners,

@@ -2,7 +2,7 @@ import { policyProblem } from '../../sites/manifest/policy/policy-script.ts';
 import { SitesRepoError } from '../../sites/repo/errors.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
-import { ManagementProblem } from '../http/errors.ts';
+import { ManagementProblem, repoProblem } from '../http/errors.ts';
 import { demandTag, shortDigest } from '../view/etag.ts';
 import { planOf } from '../view/plan.ts';
 
@@ -109,6 +109,6 @@ async function fromGit<Result>(work: () => Promise<Result>): Promise<Result> {
     return await work();
   } catch (cause) {
     if (!(cause instanceof SitesRepoError)) throw cause;
-    throw new ManagementProblem('sites_repo_unavailable', { cause });
+    throw repoProblem(cause);
   }
 }

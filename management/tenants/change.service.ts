@@ -6,7 +6,7 @@ import { isOperator, roleIn, type TenantRef } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { undone } from '../db/undone.ts';
-import { ManagementProblem } from '../http/errors.ts';
+import { ManagementProblem, repoProblem } from '../http/errors.ts';
 import { isAtLeast, type Role, roleFrom } from '../lifecycle/roles.ts';
 import { endLeftBehind, type LeftBehind } from '../records/left-behind.repository.ts';
 import { releasePlaces } from '../records/places.repository.ts';
@@ -80,9 +80,9 @@ export class TenantChanges {
       });
     } catch (cause) {
       // After a fault of the repository the commit may exist, so the client stays counted for a while.
-      if (cause instanceof SitesRepoError) throw new ManagementProblem('sites_repo_unavailable', { cause });
+      if (cause instanceof SitesRepoError && cause.refusal === null) throw repoProblem(cause);
       await releasePlaces(this.#context.db, id);
-      throw cause;
+      throw cause instanceof SitesRepoError ? repoProblem(cause) : cause;
     }
     try {
       await this.#projection.apply(ref);

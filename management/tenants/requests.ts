@@ -19,6 +19,7 @@ export const TENANT_REFUSALS = [
   'tenant_file_broken',
   'limit_reached',
   'precondition_failed',
+  'commit_refused',
   'projection_failed',
   'sites_repo_unavailable',
 ] as const;

@@ -3,7 +3,7 @@ import { coalesce } from '../../base/coalesce.ts';
 import type { Branch } from './branch.ts';
 import { type Committed, foldEdits, type SiteEdit } from './edits/commits.ts';
 import type { FileCommit } from './edits/fast-import.ts';
-import { SitesRepoError } from './errors.ts';
+import { CommitRefusedError, refusalOf, SitesRepoError } from './errors.ts';
 import type { GitDir } from './git-dir.ts';
 import type { History } from './history.ts';
 import { makeCommits } from './new-commits.ts';
@@ -21,6 +21,7 @@ interface CommitterDeps {
   readonly files: SiteFiles;
   readonly history: History;
   readonly clock: Pick<Clock, 'date'>;
+  readonly onNotice: (message: string) => void;
 }
 
 /** Writes commits by compare-and-swap on the branch (docs/reconciler.md, rule 13). */
@@ -54,6 +55,8 @@ export class Committer {
         branch.created();
         return outcomes(revisions);
       } catch (error) {
+        const refusal = refusalOf(error);
+        if (refusal !== null) return await this.#refused(edits, refusal, error);
         if (parent === null && (await this.#deps.git.adoptFormat(error))) continue;
         // Either another writer pushed first, or this push succeeded but its answer was lost. The branch shows which.
         const head = await branch.head();
@@ -67,6 +70,26 @@ export class Committer {
     throw new SitesRepoError(
       `the sites repository changed ${MAX_LOST_RACES} times during the commit of ${sites}; try again`,
     );
+  }
+
+  /** The server refuses a push as a whole, and may only mean one of its edits. */
+  async #refused(
+    edits: readonly SiteEdit[],
+    refusal: string,
+    cause: unknown,
+  ): Promise<readonly PromiseSettledResult<Committed>[]> {
+    const [{ site } = { site: '' }, ...others] = edits;
+    if (others.length === 0) {
+      const reason = new CommitRefusedError(refusal, { cause });
+      this.#deps.onNotice(`${site}: ${reason.message}`);
+      return [{ status: 'rejected', reason }];
+    }
+    const outcomes: PromiseSettledResult<Committed>[] = [];
+    for (const edit of edits) {
+      const alone = await Promise.allSettled([this.#commitAll([edit])]);
+      outcomes.push(...alone.flatMap((one) => (one.status === 'fulfilled' ? one.value : [one])));
+    }
+    return outcomes;
   }
 
   /** Creates the commits, returns their ids. Fails if the branch has moved from `parent`; in a mirror, #push does. */

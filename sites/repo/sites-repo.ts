@@ -84,6 +84,7 @@ export class SitesRepo {
       files: this.#files,
       history: this.#history,
       clock: systemClock,
+      onNotice: this.#onNotice,
     });
     this.#pollSeconds = options.pollSeconds ?? 30;
     this.#gcObjects = options.gcObjects ?? 500;

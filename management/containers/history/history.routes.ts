@@ -121,6 +121,7 @@ export function historyRoutes(
               'quota_reached',
               'no_free_port',
               'plan_changed',
+              'commit_refused',
               'projection_failed',
               'sites_repo_unavailable',
             ),

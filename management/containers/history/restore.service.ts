@@ -8,7 +8,7 @@ import { demandOpen } from '../../access/tenants.ts';
 import type { Context } from '../../context/context.ts';
 import type { Actor, Database } from '../../db/database.ts';
 import { undone } from '../../db/undone.ts';
-import { ManagementProblem } from '../../http/errors.ts';
+import { ManagementProblem, repoProblem } from '../../http/errors.ts';
 import { LIVE } from '../../lifecycle/status.ts';
 import { holdPorts, type PortPair, releasePorts } from '../../ports/ports.repository.ts';
 import { markUnproven } from '../../proof/manifest.ts';
@@ -84,9 +84,9 @@ export async function restoreContainer(
     });
   } catch (cause) {
     // After a fault of the repository the commit may exist, so its names and ports stay claimed.
-    if (cause instanceof SitesRepoError) throw new ManagementProblem('sites_repo_unavailable', { cause });
+    if (cause instanceof SitesRepoError && cause.refusal === null) throw repoProblem(cause);
     await undoClaims();
-    throw cause;
+    throw cause instanceof SitesRepoError ? repoProblem(cause) : cause;
   }
   // The commit is made, whatever fails from here on.
   const unprojected = await projection.run().catch((cause: unknown) => {
@@ -150,7 +150,7 @@ async function lastText({ repo }: Context, site: string): Promise<string | null>
     return [...(await repo.textsAt(site, revisions)).values()][0] ?? null;
   } catch (cause) {
     if (!(cause instanceof SitesRepoError)) throw cause;
-    throw new ManagementProblem('sites_repo_unavailable', { cause });
+    throw repoProblem(cause);
   }
 }
 

@@ -22,7 +22,9 @@ class Problem extends ProblemError<typeof TABLE> {
 }
 const SERVICE: ProblemService<keyof typeof TABLE> = {
   Problem,
-  SitesRepoError: class extends Error {},
+  SitesRepoError: class extends Error {
+    readonly refusal = null;
+  },
   codes: {
     schema: 'bad',
     clientError: 'bad',
@@ -30,6 +32,7 @@ const SERVICE: ProblemService<keyof typeof TABLE> = {
     tooMany: 'busy',
     stopping: 'stopping',
     sitesRepo: 'bad',
+    commitRefused: 'bad',
     internal: 'bad',
   },
 };

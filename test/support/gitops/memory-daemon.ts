@@ -37,6 +37,8 @@ export type LoopOptions = Partial<
   readonly pollSeconds?: number;
   /** Unset: the routes of container logs don't exist. */
   readonly containerLogs?: DaemonDeps['containerLogs'];
+  /** With `pollSeconds`: the URL of the new repository `sites.git` in this folder. */
+  readonly urlUnder?: (folder: string) => Promise<string>;
   readonly pushWebhook?: DaemonDeps['pushWebhook'];
 };
 
@@ -49,6 +51,7 @@ export async function memoryDaemon(
     pollSeconds,
     containerLogs,
     pushWebhook,
+    urlUnder = async (folder) => pathToFileURL(join(folder, 'sites.git')).href,
     zones = ZONES,
     newerIdentity,
     ...options
@@ -62,7 +65,7 @@ export async function memoryDaemon(
     pollSeconds === undefined
       ? await openSitesRepo({ url: sitesRepo, cacheDir: dir })
       : await openSitesRepo({
-          url: pathToFileURL(sitesRepo).href,
+          url: await urlUnder(dir),
           cacheDir: join(dir, 'mirror'),
           pollSeconds,
         });
