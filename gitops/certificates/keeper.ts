@@ -2,13 +2,21 @@ import { limit } from '../../base/limit.ts';
 import { contentHash } from '../../base/ownership.ts';
 import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
 import type { CertificateSource } from '../appliers/proxy/certificates.ts';
-import type { DnsLookup } from '../clients/dns-lookup.ts';
+import type { OrderLookup } from '../clients/dns-lookup.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report/report.ts';
+import { caaFault } from './caa.ts';
 import type { Certificates } from './contract.ts';
 import { type WantedName, wantedNames } from './names.ts';
 import type { OrderOutcome, Orders } from './orders.ts';
-import { type CertificateVerdict, type DnsAnswer, judgeCertificate, WITHOUT } from './policy.ts';
+import {
+  type CertificateVerdict,
+  type DnsAnswer,
+  dnsFault,
+  judgeCertificate,
+  renewalAt,
+  WITHOUT,
+} from './policy.ts';
 import { type KeptName, orderStatus } from './status.ts';
 import type { CertificateStore } from './store.ts';
 
@@ -22,7 +30,9 @@ const ERROR_RETRY_MS = 60_000;
 interface KeeperDeps {
   readonly store: CertificateStore;
   readonly orders: Orders;
-  readonly lookup: DnsLookup;
+  readonly lookup: OrderLookup;
+  /** The authority's domains in CAA records. */
+  readonly caaIdentities: () => Promise<readonly string[]>;
   /** The host's public addresses. */
   readonly addresses: readonly string[];
   /** Milliseconds since the epoch. */
@@ -39,6 +49,8 @@ interface Tracked {
   verdict: CertificateVerdict | null;
   certificate: CertificateFacts | null;
   dns: DnsAnswer | null;
+  /** Why CAA records forbid an order. */
+  caa: string | null;
 }
 
 /**
@@ -130,7 +142,7 @@ export class CertificateKeeper implements CertificateSource, Certificates {
   #newlyTracked(wanted: WantedName): Tracked {
     const now = this.#deps.now();
     const fraction = Number.parseInt(contentHash(wanted.host).slice(0, 8), 16) / 2 ** 32;
-    const fresh = { verdict: null, certificate: null, dns: null, isBusy: false };
+    const fresh = { verdict: null, certificate: null, dns: null, caa: null, isBusy: false };
     return { wanted, fraction, since: now, nextAt: now, ...fresh };
   }
 
@@ -156,16 +168,20 @@ export class CertificateKeeper implements CertificateSource, Certificates {
   async #check(name: Tracked): Promise<void> {
     // Only the observation is limited: an order may take hours.
     const observed = await this.#observations(async () => {
-      return this.#isForgotten(name) ? null : await this.#observe(name.wanted.host);
+      return this.#isForgotten(name) ? null : await this.#observe(name);
     });
     if (observed === null || this.#isForgotten(name)) return;
-    const { certificate, dns } = observed;
+    const { certificate, dns, caa } = observed;
     name.certificate = certificate;
+    name.caa = caa;
     name.dns = dns instanceof Error ? null : dns;
+    const { host } = name.wanted;
+    if (caa !== null || (!(dns instanceof Error) && dnsFault(host, dns, name.wanted.expected) !== null)) {
+      await this.#deps.orders.excuse(host);
+    }
     const verdict = this.#judge(name, dns);
     this.#setVerdict(name, verdict);
     if (verdict.order) {
-      const { host } = name.wanted;
       const outcome = await this.#deps.orders.place(host, certificate?.notAfter ?? 0, (reason) =>
         this.#setVerdict(name, { ...verdict, reason }),
       );
@@ -175,12 +191,25 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     this.#startDueChecks();
   }
 
-  async #observe(host: string) {
+  async #observe({ wanted: { host }, fraction }: Tracked) {
     const [certificate, dns] = await Promise.all([
       this.#deps.store.read(host).catch(() => null),
       this.#resolve(host),
     ]);
-    return { certificate, dns };
+    const isDue = certificate === null || renewalAt(certificate, fraction) <= this.#deps.now();
+    return { certificate, dns, caa: isDue ? await this.#caa(host) : null };
+  }
+
+  /** `null` also if nobody says: then the order shows what the authority sees. */
+  async #caa(host: string): Promise<string | null> {
+    try {
+      const found = await this.#deps.lookup.caa(host);
+      if (found.issue.length === 0) return null;
+      const identities = await this.#deps.caaIdentities().catch(() => []);
+      return caaFault(found, { identities, method: 'http-01' });
+    } catch {
+      return null;
+    }
   }
 
   /** An unexpected error affects one name only. It shows as the reason of the name's state. */
@@ -202,10 +231,13 @@ export class CertificateKeeper implements CertificateSource, Certificates {
     if (isRenewed) this.#onChange(name.wanted.site);
   }
 
-  #judge({ wanted, certificate, since, fraction }: Tracked, dns: DnsAnswer | Error): CertificateVerdict {
+  #judge({ wanted, certificate, since, fraction, caa }: Tracked, dns: DnsAnswer | Error): CertificateVerdict {
     const { host, expected } = wanted;
     const failure = this.#deps.orders.failure(host);
-    return judgeCertificate({ host, expected, dns, certificate, failure, since, fraction }, this.#deps.now());
+    return judgeCertificate(
+      { host, expected, dns, caa, certificate, failure, since, fraction },
+      this.#deps.now(),
+    );
   }
 
   #setVerdict(name: Tracked, verdict: CertificateVerdict): void {

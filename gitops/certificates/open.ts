@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
 import { probeChallenge } from '../appliers/proxy/probe.ts';
 import { acmeAccount } from '../clients/acme.ts';
-import type { DnsLookup } from '../clients/dns-lookup.ts';
+import type { OrderLookup } from '../clients/dns-lookup.ts';
 import { folderOf, openAccount } from './account.ts';
 import { CertificateKeeper } from './keeper.ts';
 import { Ledger } from './ledger.ts';
@@ -17,7 +17,7 @@ export interface AcmeOptions extends Pick<OrdersDeps, 'perHour' | 'log' | 'pause
   readonly caFile?: string;
   /** The host's public addresses. */
   readonly addresses: readonly string[];
-  readonly lookup: DnsLookup;
+  readonly lookup: OrderLookup;
   /** Where the proxy answers challenges. */
   readonly endpoint: () => ProxyEndpoint;
   readonly now?: () => number;
@@ -49,5 +49,7 @@ export async function openAcme(directory: string, options: AcmeOptions): Promise
   const probe: OrdersDeps['probe'] = async (host, signal) =>
     await probeChallenge(endpoint(), { host, thumbprint, signal });
   const orders = new Orders({ acme, store, ledger, known: await ledger.read(), probe, now, ...limits });
-  return { keeper: new CertificateKeeper({ store, orders, lookup, addresses, now }), thumbprint };
+  const { caaIdentities } = acme;
+  const keeper = new CertificateKeeper({ store, orders, lookup, caaIdentities, addresses, now });
+  return { keeper, thumbprint };
 }

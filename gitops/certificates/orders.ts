@@ -12,6 +12,8 @@ const MINUTE_MS = 60_000;
 const REFUSED: Bounds = { firstMs: 10 * MINUTE_MS, longestMs: 12 * 60 * MINUTE_MS };
 /** An outage of the authority doesn't count as a failed validation. */
 const OUTAGE: Bounds = { firstMs: MINUTE_MS, longestMs: 60 * MINUTE_MS };
+/** The pause that is kept even so: DNS that changes to and fro mustn’t cause an order at each check. */
+const EXCUSED_MS = 5 * MINUTE_MS;
 /** Limit of orders in progress: a slow order must not block the others. */
 const ORDERS_AT_ONCE = 8;
 
@@ -76,6 +78,18 @@ export class Orders {
   forget(host: string): void {
     this.#abort(host);
     if (this.#failures.delete(host)) void this.#save().catch(() => undefined);
+  }
+
+  /**
+   * What made the last order fail is known now and can be corrected, so the next attempt needs no longer pause after it.
+   * A limit of the authority is kept, see `OrderBudget`.
+   */
+  async excuse(host: string): Promise<void> {
+    const failure = this.#failures.get(host);
+    const retryAt = this.#deps.now() + EXCUSED_MS;
+    if (failure === undefined || failure.retryAt <= retryAt) return;
+    this.#failures.set(host, { ...failure, retryAt });
+    await this.#save();
   }
 
   stop(): void {

@@ -1,3 +1,4 @@
+import { foreignRemedy } from '../../base/foreign-addresses.ts';
 import type { CertificateState } from '../report/report.ts';
 
 /** States of a name that has no certificate that a browser accepts. */
@@ -32,6 +33,8 @@ export interface Facts {
   readonly expected: Expected;
   /** `Error` if DNS gave no answer, which says nothing about the name. */
   readonly dns: DnsAnswer | Error;
+  /** Why CAA records forbid an order, and the record to set; `null` if they don't. */
+  readonly caa: string | null;
   readonly certificate: Lifetime | null;
   /** The last order, if it failed. */
   readonly failure: { readonly message: string; readonly retryAt: number } | null;
@@ -70,19 +73,21 @@ export function renewalAt({ notBefore, notAfter }: Lifetime, fraction: number): 
 
 /** The state of a name and whether to order a certificate now. */
 export function judgeCertificate(facts: Facts, now: number): CertificateVerdict {
-  const { certificate, failure, dns, fraction } = facts;
+  const { certificate, failure, dns, fraction, caa } = facts;
   const dnsProblem = dns instanceof Error ? null : dnsFault(facts.host, dns, facts.expected);
   const noAnswer = dns instanceof Error ? dns.message : null;
-  const obstacle = dnsProblem ?? noAnswer;
+  const elsewhere = dnsProblem ?? noAnswer;
+  const obstacle = sentence(elsewhere, caa) || null;
   const soon = now + waitAfter(now - facts.since) * (1 - fraction / 4);
   const mustWait = failure !== null && failure.retryAt > now;
+  // What prevents an order may change meanwhile.
+  const retryAt = Math.min(failure?.retryAt ?? now, now + LONGEST_WAIT_MS);
 
   if (certificate === null || certificate.notAfter <= now) {
     const ended = certificate === null ? null : `the certificate ended on ${date(certificate.notAfter)}`;
-    const state = ended !== null ? 'expired' : obstacle !== null ? 'pending_dns' : 'pending_certificate';
+    const state = ended !== null ? 'expired' : elsewhere !== null ? 'pending_dns' : 'pending_certificate';
     if (obstacle !== null) return { state, reason: sentence(ended, obstacle), order: false, nextAt: soon };
-    if (mustWait)
-      return { state, reason: sentence(ended, tried(failure)), order: false, nextAt: failure.retryAt };
+    if (mustWait) return { state, reason: sentence(ended, tried(failure)), order: false, nextAt: retryAt };
     return { state, reason: sentence(ended, 'a certificate is being ordered'), order: true, nextAt: soon };
   }
   const renewAt = renewalAt(certificate, fraction);
@@ -94,11 +99,11 @@ export function judgeCertificate(facts: Facts, now: number): CertificateVerdict 
   if (renewAt > now) return { state: 'live', reason: '', order: false, nextAt: Math.min(renewAt, watchAt) };
   const due = `due for renewal, ends on ${date(certificate.notAfter)}`;
   const ends = certificate.notAfter;
-  if (noAnswer !== null) {
-    return { state: 'live', reason: sentence(due, noAnswer), order: false, nextAt: Math.min(soon, ends) };
+  if (obstacle !== null) {
+    return { state: 'live', reason: sentence(due, obstacle), order: false, nextAt: Math.min(soon, ends) };
   }
   if (mustWait) {
-    const nextAt = Math.min(failure.retryAt, ends);
+    const nextAt = Math.min(retryAt, ends);
     return { state: 'live', reason: sentence(due, tried(failure)), order: false, nextAt };
   }
   return { state: 'live', reason: due, order: true, nextAt: Math.min(soon, ends) };
@@ -133,8 +138,12 @@ export function judgeFiles(
 export function dnsFault(host: string, { addresses, alias }: DnsAnswer, expected: Expected): string | null {
   const wanted = expected.addresses.join(' or ');
   const must = expected.alias === null ? wanted : `${wanted} or a CNAME to ${expected.alias}`;
-  const foreign = addresses.filter((address) => !expected.addresses.includes(address));
-  if (foreign.length > 0) return `${host} resolves to ${foreign.join(', ')}; it must be ${must}`;
+  const isOwn = (address: string) => expected.addresses.includes(address);
+  const foreign = addresses.filter((address) => !isOwn(address));
+  if (foreign.length > 0) {
+    const remedy = foreignRemedy(foreign, addresses.filter(isOwn));
+    return sentence(`${host} resolves to ${foreign.join(', ')}`, remedy, `it must be ${must}`);
+  }
   if (addresses.length > 0) return null;
   if (alias !== null) return `${host} is a CNAME to ${alias}, which has no address; it must be ${must}`;
   return `${host} has no address; it must be ${must}`;

@@ -58,7 +58,7 @@ const CERTIFICATES: Readonly<Record<CertificateState, { meaning: string; remedy:
   },
   pending_certificate: {
     meaning: 'the name has no certificate',
-    remedy: 'Fix what the message names (tls, a file, port 80 from outside, the authority).',
+    remedy: 'Fix what the message names (tls, a file, CAA records, port 80 from outside, the authority).',
   },
   drifted: {
     meaning: 'the certificate is still served, but is not renewed',

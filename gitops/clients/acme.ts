@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Authorization, Client, Order } from 'acme-client';
+import { z } from 'zod';
 import { AcmeError, readProblem } from './acme-errors.ts';
 import { acmeLibrary } from './acme-http.ts';
 
@@ -23,6 +24,12 @@ interface AcmeSettings {
   readonly onAccount: (url: string) => Promise<void>;
 }
 
+const directorySchema = z.object({
+  meta: z
+    .object({ caaIdentities: z.array(z.string().toLowerCase()).default([]) })
+    .default({ caaIdentities: [] }),
+});
+
 /** A certificate with the chain behind it, and its private key, both PEM. */
 export interface Issued {
   readonly chain: string;
@@ -35,6 +42,8 @@ export interface Acme {
    * before it creates the order: an earlier failure doesn't count as an order. Throws `AcmeError`.
    */
   issue(host: string, signal: AbortSignal, onOrder: () => void): Promise<Issued>;
+  /** Its domains in CAA records; empty if it doesn't say. Throws `AcmeError`. */
+  caaIdentities(): Promise<readonly string[]>;
 }
 
 /**
@@ -65,6 +74,11 @@ export function acmeAccount(settings: AcmeSettings): Acme {
         accountUrl = null;
         return await order();
       }
+    },
+    async caaIdentities() {
+      const { axios } = await acmeLibrary(settings);
+      const { data } = await axios.get<unknown>(settings.directoryUrl);
+      return directorySchema.parse(data).meta.caaIdentities;
     },
   };
 }

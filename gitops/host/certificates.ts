@@ -3,7 +3,7 @@ import type { Log } from '../../base/log.ts';
 import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
 import { type AcmeService, openAcme } from '../certificates/open.ts';
 import { OperatorFiles } from '../certificates/operator-files.ts';
-import type { DnsLookup } from '../clients/dns-lookup.ts';
+import type { OrderLookup } from '../clients/dns-lookup.ts';
 import type { Env } from '../env.ts';
 
 interface AcmeDeps {
@@ -14,7 +14,7 @@ interface AcmeDeps {
   readonly endpoint: () => ProxyEndpoint;
   /** The addresses that served names may resolve to. */
   readonly addresses: readonly string[];
-  readonly lookup: DnsLookup;
+  readonly lookup: OrderLookup;
 }
 
 /** `null`: this host orders no certificates. */

@@ -1,6 +1,6 @@
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { isFirstPartyHost, isProven, provenHosts } from '../../sites/manifest/schema.ts';
-import { type ProvisionerCertificate, ProvisionerError } from '../clients/provisioner-client.ts';
+import type { ProvisionerCertificate } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
 import type { ManifestView } from '../db/manifest-view.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
@@ -8,12 +8,10 @@ import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 import { loaderUrl } from '../view/present.ts';
 import { presentProof } from '../view/proof.ts';
 import type { AskedHosts } from './asked-hosts.ts';
+import { readCertificates } from './certificates.ts';
 import { cookieLifetime, type ResolvedHost } from './cookie-lifetime.ts';
 import { askDns, recordDns } from './dns-watch.ts';
 import type { CustomDomainView, DomainStateView } from './domain-states.schema.ts';
-
-/** How long an answer waits for the provisioner. */
-const CERTIFICATES_MS = 4_000;
 
 type Page = ManifestView['domains'][number];
 type Tls = CustomDomainView['tls'];
@@ -35,7 +33,7 @@ export class DomainStates {
     requestId: string,
   ): Promise<CustomDomainView[]> {
     if (domains.length === 0) return [];
-    const certificates = await this.#certificates(row, requestId);
+    const certificates = await readCertificates(this.#context, row.site_id, requestId);
     const views = await Promise.all(domains.map((domain) => this.#customDomain(row, domain, certificates)));
     await recordDns(
       this.#context,
@@ -111,21 +109,6 @@ export class DomainStates {
     const own = provenHosts(manifest).filter((host) => isFirstPartyHost(host, [domain]));
     const names = own.length === 0 ? [manifest.hostnames.edge] : own;
     return await Promise.all(names.map((name) => this.#hosts.ask(name)));
-  }
-
-  /** `null`: the provisioner doesn't answer, or answers with an error. */
-  async #certificates(
-    { site_id }: ContainerWithOperation,
-    requestId: string,
-  ): Promise<readonly ProvisionerCertificate[] | null> {
-    const { provisioner, log } = this.#context;
-    try {
-      return await provisioner.certificates(site_id, { requestId }, CERTIFICATES_MS);
-    } catch (err) {
-      if (!(err instanceof ProvisionerError)) throw err;
-      log.warn({ err, site: site_id }, 'the certificates of a site can’t be read');
-      return null;
-    }
   }
 
   async #tls(

@@ -1,3 +1,4 @@
+import { foreignRemedy } from '../../base/foreign-addresses.ts';
 import type { HostAnswer } from '../clients/resolvers.ts';
 import type { CustomDomainView } from './domain-states.schema.ts';
 
@@ -58,6 +59,12 @@ function describe(
   const remedy = `set a CNAME record of ${domain} to ${alias}${target}`;
   if (status === 'missing') return `${domain} doesn’t exist in DNS: ${remedy}`;
   if (status === 'unknown') return 'too few resolvers answer, or their answers differ: check again later';
+  const found = addressesIn(answers);
+  const own = found.filter((one) => addresses.includes(one));
+  const foreign = foreignRemedy(
+    found.filter((one) => !own.includes(one)),
+    own,
+  );
   const places = [...new Set(answers.flatMap((one) => [...one.aliases, ...one.addresses]))];
-  return `${domain} leads to ${places.join(', ')}: ${remedy}`;
+  return `${domain} leads to ${places.join(', ')}: ${foreign === null ? '' : `${foreign}, or `}${remedy}`;
 }

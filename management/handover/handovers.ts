@@ -56,7 +56,9 @@ export class Handovers {
 
   /** The records of a link. `isFresh`: the resolvers are asked now, unless they were just before. */
   async read(link: LinkRow, isFresh: boolean, requestId: string): Promise<HandoverRecord[]> {
-    const records = isFresh ? await this.#records.check(link, requestId) : await this.#records.read(link);
+    const records = isFresh
+      ? await this.#records.check(link, requestId)
+      : await this.#records.read(link, requestId);
     await this.#note(link, records);
     return records;
   }

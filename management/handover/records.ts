@@ -1,11 +1,14 @@
+import { LRUCache } from 'lru-cache';
 import { limit } from '../../base/limit.ts';
 import { isWithinDomain, registrableDomain } from '../../sites/manifest/schema.ts';
 import type { Context } from '../context/context.ts';
 import type { AskedHosts } from '../domains/asked-hosts.ts';
+import { readCertificates } from '../domains/certificates.ts';
 import { askDns } from '../domains/dns-watch.ts';
 import { checkProof } from '../proof/check.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import { registrablePartsOf, unprovenDomains } from '../records/domain-proofs.repository.ts';
+import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 import { presentProof } from '../view/proof.ts';
 import { containersOf, type LinkRow } from './links.repository.ts';
 
@@ -27,6 +30,9 @@ export interface HandoverRecord {
 /** The most containers and records that a link shows: a person must be able to read the page. */
 const MOST_CONTAINERS = 100;
 const MOST_RECORDS = 300;
+/** How long the host's answers are shown without asking it again. */
+const KEPT_MS = 30_000;
+const MOST_SITES = 1_000;
 /** Names that are asked for at once. */
 const WIDTH = 8;
 
@@ -36,21 +42,26 @@ type Scope = Pick<LinkRow, 'id' | 'client_id' | 'container_id'>;
 export class HandoverRecords {
   readonly #context: Context;
   readonly #hosts: AskedHosts;
+  /** By site: a page that is read again doesn't ask the host again. */
+  readonly #certificates = new LRUCache<string, ReturnType<typeof readCertificates>>({
+    max: MOST_SITES,
+    ttl: KEPT_MS,
+  });
 
   constructor(context: Context, hosts: AskedHosts) {
     this.#context = context;
     this.#hosts = hosts;
   }
 
-  /** The answers of the resolvers are at most a minute old. */
-  async read(scope: Scope): Promise<HandoverRecord[]> {
+  /** The answers of the resolvers are at most a minute old. Without a request, the host isn't asked. */
+  async read(scope: Scope, requestId: string | null = null): Promise<HandoverRecord[]> {
     const rows = await containersOf(this.#context.db, scope, MOST_CONTAINERS);
     const proofs = rows.flatMap((row) => this.#proofs(row));
     const hosts = await limit(WIDTH).map(
       rows
         .flatMap((row) => row.manifest.customDomains.map((domain) => ({ row, domain })))
         .slice(0, MOST_RECORDS),
-      ({ row, domain }) => this.#customDomain(row, domain),
+      ({ row, domain }) => this.#customDomain(row, domain, requestId),
     );
     const all = new Map([...proofs, ...hosts].map((record) => [`${record.type} ${record.name}`, record]));
     return [...all.values()].sort(inOrder).slice(0, MOST_RECORDS);
@@ -77,13 +88,14 @@ export class HandoverRecords {
     const rows = await containersOf(db, scope, MOST_CONTAINERS);
     const names = rows.flatMap(({ manifest }) => [manifest.hostnames.origin, ...manifest.customDomains]);
     const isNow = this.#hosts.forget(scope.id, names) === null;
+    for (const { site_id } of isNow ? rows : []) this.#certificates.delete(site_id);
     if (isNow && settings.domainProof === 'dns') {
       const missing = rows.flatMap((row) => this.#proofs(row)).filter(({ state }) => state !== 'right');
       await limit(WIDTH).map([...new Set(missing.map(({ zone }) => zone))], (domain) =>
         checkProof(this.#context, { client: scope.client_id, domain }, requestId),
       );
     }
-    return await this.read(scope);
+    return await this.read(scope, requestId);
   }
 
   /** The records that prove the domains of a container's pages. */
@@ -101,7 +113,12 @@ export class HandoverRecords {
     });
   }
 
-  async #customDomain({ manifest }: ContainerWithOperation, domain: string): Promise<HandoverRecord> {
+  async #customDomain(
+    row: ContainerWithOperation,
+    domain: string,
+    requestId: string | null,
+  ): Promise<HandoverRecord> {
+    const { manifest } = row;
     const alias = manifest.hostnames.origin;
     const { dns, addresses } = await askDns(this.#hosts, manifest, domain);
     const { status, detail } = dns;
@@ -109,8 +126,17 @@ export class HandoverRecords {
       ...{ zone: registrableDomain(domain) ?? domain, type: 'CNAME', name: domain, value: alias, addresses },
       purpose: 'Serves the tags from your own domain.',
       state: status === 'ok' ? 'right' : status,
-      detail,
+      detail: status === 'ok' && requestId !== null ? await this.#lacking(row, domain, requestId) : detail,
     };
+  }
+
+  /** Why a name that leads to its host has no certificate: CAA records of the client forbid it, for example. */
+  async #lacking({ id, site_id }: ContainerWithOperation, domain: string, requestId: string) {
+    const asked = this.#certificates.get(site_id) ?? readCertificates(this.#context, site_id, requestId);
+    this.#certificates.set(site_id, asked);
+    const found = (await asked)?.find(({ key }) => key === domain);
+    if (found === undefined || !['pending_certificate', 'expired'].includes(found.state)) return null;
+    return `It has no certificate yet: ${await withoutForeignNames(this.#context.db, id, found.reason)}`;
   }
 }
 

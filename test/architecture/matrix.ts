@@ -124,7 +124,7 @@ export const MATRIX: readonly Row[] = [
     from: 'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,direct-headers}.ts',
     may: [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json,direct-headers}.ts',
-      'base/{canonical-json,errors,ownership,text}.ts',
+      'base/{canonical-json,errors,foreign-addresses,ownership,text}.ts',
       'gitops/report/approvable.ts',
       'sites/manifest/{schema,containers,documents}.ts',
       REQUEST_HEADERS,

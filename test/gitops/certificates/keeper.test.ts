@@ -6,11 +6,13 @@ import { CertificateKeeper } from '../../../gitops/certificates/keeper.ts';
 import { Ledger, type LedgerState } from '../../../gitops/certificates/ledger.ts';
 import { Orders } from '../../../gitops/certificates/orders.ts';
 import { CertificateStore } from '../../../gitops/certificates/store.ts';
-import type { DnsLookup } from '../../../gitops/clients/dns-lookup.ts';
+import type { OrderLookup } from '../../../gitops/clients/dns-lookup.ts';
 import type { DesiredState } from '../../../gitops/desired/desired-state.ts';
 import { eventually } from '../../support/eventually.ts';
 import { loadedManifest } from '../../support/manifest.ts';
 
+const HOUR = 3_600_000;
+const START = Date.UTC(2026, 10, 29);
 const ADDRESS = '192.0.2.1';
 /** The keeper checks 16 names at once. A site with as many custom domains has 18 names. */
 const CUSTOM_DOMAINS = 16;
@@ -32,12 +34,19 @@ describe('the certificate keeper', () => {
   /** A keeper whose orders all wait for a proxy that doesn't answer their challenges yet. */
   const open = async (
     resolve: (name: string) => Promise<string[]>,
-    { known = null, now = Date.now }: { known?: LedgerState | null; now?: () => number } = {},
+    {
+      known = null,
+      now = Date.now,
+      caa = async (owner) => ({ owner, issue: [] }),
+    }: { known?: LedgerState | null; now?: () => number; caa?: OrderLookup['caa'] } = {},
   ) => {
     const store = new CertificateStore(join(home, 'names'));
     await store.prepare();
     const orders = new Orders({
-      acme: { issue: () => Promise.reject(new Error('no order is expected')) },
+      acme: {
+        issue: () => Promise.reject(new Error('no order is expected')),
+        caaIdentities: async () => ['ca.example'],
+      },
       store,
       ledger: new Ledger(join(home, 'ledger.json')),
       known,
@@ -47,14 +56,16 @@ describe('the certificate keeper', () => {
       now,
       log: { info: () => undefined, warn: () => undefined },
     });
-    const lookup: DnsLookup = {
+    const lookup: OrderLookup = {
       addresses(name) {
         resolved.add(name);
         return resolve(name);
       },
       alias: async () => null,
+      caa,
     };
-    keeper = new CertificateKeeper({ store, orders, lookup, addresses: [ADDRESS], now });
+    const caaIdentities = async () => ['ca.example'];
+    keeper = new CertificateKeeper({ store, orders, lookup, caaIdentities, addresses: [ADDRESS], now });
     keeper.start(() => undefined);
   };
   const desired = (site: string, customDomains: number): DesiredState => {
@@ -94,6 +105,30 @@ describe('the certificate keeper', () => {
         't1.acme.example': ['pending_certificate', 'a certificate is being ordered'],
       });
     });
+  });
+
+  test('orders within minutes after a fix of what made the last order fail, not after its pause', async () => {
+    let ahead = 0;
+    let issue = ['other.example', ';'];
+    const now = () => START + ahead;
+    const known: LedgerState = {
+      version: 1,
+      budget: { tokens: 10, at: START, limited: {} },
+      failures: { 'acme-origin.example.net': { count: 9, message: 'refused', retryAt: START + 6 * HOUR } },
+    };
+    await open(async () => [ADDRESS], { known, now, caa: async () => ({ owner: 'example.net', issue }) });
+    const reasonOf = () =>
+      keeper.names('acme').find(({ host }) => host === 'acme-origin.example.net')?.verdict.reason;
+    keeper.follow(desired('acme', 0));
+    await eventually(() =>
+      expect(reasonOf()).toBe(
+        'the CAA records of example.net let only other.example issue certificates: add the record example.net CAA 0 issue "ca.example"',
+      ),
+    );
+    issue = ['other.example', 'ca.example'];
+    ahead = HOUR / 10;
+    keeper.follow(desired('acme', 0));
+    await eventually(() => expect(reasonOf()).toBe('a certificate is being ordered'));
   });
 
   test('forgets a name and its timer when git no longer has the name', async () => {

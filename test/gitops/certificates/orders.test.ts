@@ -43,6 +43,7 @@ describe('orders', () => {
         onOrder();
         return await answer(host);
       },
+      caaIdentities: async () => [],
     };
     return new Orders({
       acme,

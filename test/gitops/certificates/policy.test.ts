@@ -27,6 +27,7 @@ const facts = (some: Partial<Facts>): Facts => ({
   host: 'metrics.acme.example',
   expected: { addresses: ['198.51.100.4'], alias: 'acme-origin.example.net' },
   dns: HERE,
+  caa: null,
   certificate: null,
   failure: null,
   since: NOW,
@@ -71,6 +72,26 @@ describe('a name', () => {
       { state: 'pending_dns', reason: WRONG },
     ],
     [
+      'is not ordered against its CAA records',
+      { caa: 'no' },
+      { state: 'pending_certificate', reason: 'no', order: false },
+    ],
+    [
+      'names both DNS and CAA records',
+      { dns: AWAY, caa: 'no' },
+      { state: 'pending_dns', reason: `${WRONG}; no` },
+    ],
+    [
+      'is not renewed against its CAA records, and says so',
+      { caa: 'no', certificate: aged(80) },
+      { state: 'live', order: false, reason: 'due for renewal, ends on 2026-12-01; no' },
+    ],
+    [
+      'is checked within a pause, in case its DNS changes',
+      { failure: failed(600) },
+      { order: false, nextAt: NOW + 10 * MINUTE },
+    ],
+    [
       'is live, and checked again in hours',
       { certificate: aged(1) },
       { state: 'live', reason: '', order: false, nextAt: NOW + 6 * HOUR },
@@ -93,7 +114,7 @@ describe('a name', () => {
         reason:
           'due for renewal, ends on 2026-12-20; the authority is down; next attempt at 2026-11-21T12:30Z',
         order: false,
-        nextAt: NOW + 30 * MINUTE,
+        nextAt: NOW + 10 * MINUTE,
       },
     ],
     [
@@ -127,8 +148,8 @@ describe('a name', () => {
     ],
     [
       'is checked when the certificate ends, even during a pause',
-      { certificate: { notBefore: NOW - 89 * DAY, notAfter: NOW + HOUR }, failure: failed(600) },
-      { state: 'live', nextAt: NOW + HOUR },
+      { certificate: { notBefore: NOW - 89 * DAY, notAfter: NOW + 5 * MINUTE }, failure: failed(600) },
+      { state: 'live', nextAt: NOW + 5 * MINUTE },
     ],
   ];
   test.each(rows)('%s', (_case, some, expected) => {
@@ -178,7 +199,13 @@ describe('DNS', () => {
       'one of the addresses and a foreign IPv6 address',
       ['198.51.100.4', '2001:db8::9'],
       null,
-      `a.example resolves to 2001:db8::9; it must be ${must}`,
+      `a.example resolves to 2001:db8::9; remove the left-over record AAAA 2001:db8::9; it must be ${must}`,
+    ],
+    [
+      'Cloudflare’s proxy before it',
+      ['104.21.3.4', '2606:4700:3030::1'],
+      null,
+      `a.example resolves to 104.21.3.4, 2606:4700:3030::1; Cloudflare’s proxy answers there: set the record to “DNS only”; it must be ${must}`,
     ],
     [
       'an alias to nowhere',

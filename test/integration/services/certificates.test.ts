@@ -183,6 +183,27 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates', () => {
     expect((await stored()).filter((name) => name.includes('beta-shop'))).toHaveLength(2);
   });
 
+  test('are not ordered against left-over records, and are as soon as these are removed', async () => {
+    const { knot, push, site, isReady, reaches, pebble } = await open();
+    const name = 'metrics.acme-shop';
+    await knot.update(`add ${name} 1 A 127.0.0.1`, `add ${name} 1 AAAA 2001:db8::9`);
+    await knot.update(`add ${name} 1 CAA 0 issue ";"`);
+    await push('acme-shop', await site('acme-shop', 1, { customDomains: [CUSTOM] }));
+    const caa = `the CAA records of ${CUSTOM} let no authority issue certificates: add the record ${CUSTOM} CAA 0 issue "the authority’s domain"`;
+    const foreign = 'resolves to 2001:db8::9; remove the left-over record AAAA 2001:db8::9; it must be';
+    await reaches('acme-shop', CUSTOM, {
+      state: 'pending_dns',
+      reason: expect.stringMatching(new RegExp(`${foreign} .*; ${caa}`)),
+    });
+    await isReady('acme-shop');
+    await knot.update(`del ${name} AAAA`);
+    await reaches('acme-shop', CUSTOM, { state: 'pending_certificate', reason: caa });
+    expect(pebble.orders()).toBe(2);
+    await knot.update(`del ${name} CAA`);
+    await reaches('acme-shop', CUSTOM, { state: 'live', reason: '' });
+    expect(pebble.orders()).toBe(3);
+  });
+
   test('are ordered several at once from a slow authority', async () => {
     const { push, site, isReady, pebble } = await open({ pebble: { slowSeconds: 2 } });
     for (const [index, name] of ['acme-shop', 'beta-shop'].entries()) {

@@ -49,7 +49,13 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
   /** An empty mailbox, and no record in the zone. What was proven before stays proven. */
   beforeEach(async () => {
     await smtpd.empty();
-    await knot.updateZone(ZONE, `del ${CUSTOM}. CNAME`, `del ${CUSTOM}. A`, 'del _tagyard-challenge TXT');
+    await knot.updateZone(
+      ZONE,
+      `del ${CUSTOM}. CNAME`,
+      `del ${CUSTOM}. A`,
+      `del ${CUSTOM}. AAAA`,
+      'del _tagyard-challenge TXT',
+    );
     for (const { id } of await listed()) await world.call('DELETE', `${links()}/${id}`, { as: 'admin' });
     // After this, the earlier answers are too old.
     clock.advance(60_000);
@@ -156,6 +162,23 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     expect(await smtpd.mails()).toHaveLength(2);
     expect(world.logs.join()).not.toContain(body.secret);
     expect(world.logs.join()).toContain('/handover/tgh_…');
+  });
+
+  test('says which record of the client prevents a certificate', async () => {
+    const { body } = await make({ recipients: [] });
+    await knot.updateZone(ZONE, `add ${CUSTOM}. 60 A 192.0.2.1`, `add ${CUSTOM}. 60 AAAA 2001:db8::9`);
+    expect(statesOf(await records(body.secret))[CUSTOM]).toBe('wrong');
+    expect((await page(body.secret)).text).toContain('remove the left-over record AAAA 2001:db8::9, or set');
+    await knot.updateZone(ZONE, `del ${CUSTOM}. AAAA`);
+    const [site] = world.provisioner.sites.values();
+    if (site === undefined) throw new Error('the provisioner has no site');
+    const reason = `the CAA records of ${ZONE} let only other.example issue certificates`;
+    const unknown = { issuer: null, notAfter: null, addresses: null, nextCheck: null };
+    site.resources = [
+      { target: 'certificate', key: CUSTOM, state: 'pending_certificate', reason, ...unknown },
+    ];
+    expect(statesOf(await records(body.secret))[CUSTOM]).toBe('right');
+    expect((await page(body.secret)).text).toContain(`It has no certificate yet: ${reason}`);
   });
 
   test('sends the mail after a restart, once the mail server takes it', async () => {

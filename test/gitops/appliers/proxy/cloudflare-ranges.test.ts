@@ -2,10 +2,8 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  cloudflareRanges,
-  KNOWN_CLOUDFLARE_RANGES,
-} from '../../../../gitops/appliers/proxy/cloudflare-ranges.ts';
+import { KNOWN_CLOUDFLARE_RANGES } from '../../../../base/foreign-addresses.ts';
+import { cloudflareRanges } from '../../../../gitops/appliers/proxy/cloudflare-ranges.ts';
 
 const DAY = 24 * 60 * 60 * 1000;
 
