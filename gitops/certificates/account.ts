@@ -1,7 +1,8 @@
-import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
+import { derivedKey } from '../../base/derived-key.ts';
 import { writeDurably } from '../../base/durable.ts';
 import { readJsonFile } from '../../base/json-file.ts';
 
@@ -24,12 +25,15 @@ export function folderOf(directoryUrl: string): string {
   return `${host}${pathname}`.replace(/[^a-zA-Z0-9.]+/g, '-').replace(/-$/, '');
 }
 
-/** Reads the account's key, or generates it if it is missing. Throws if it can't be read: it is never replaced. */
-export async function openAccount(directory: string): Promise<Account> {
+/**
+ * Reads the account's key, or derives it from the secret if it is missing: a proxy that outlives a loss of this folder
+ * answers challenges of the same account. Throws if it can't be read: it is never replaced.
+ */
+export async function openAccount(directory: string, secret: string): Promise<Account> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const keyFile = join(directory, 'account.key');
   const file = join(directory, 'account.json');
-  const key = (await readFile(keyFile, 'utf8').catch(nullIfMissing)) ?? (await makeKey(keyFile));
+  const key = (await readFile(keyFile, 'utf8').catch(nullIfMissing)) ?? (await makeKey(keyFile, secret));
   const jwk = createPublicKey(createPrivateKey(key)).export({ format: 'jwk' });
   const { calculateJwkThumbprint } = await import('jose');
   return {
@@ -40,9 +44,8 @@ export async function openAccount(directory: string): Promise<Account> {
   };
 }
 
-async function makeKey(keyFile: string): Promise<string> {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const pem = privateKey.export({ format: 'pem', type: 'pkcs8' }).toString();
+async function makeKey(keyFile: string, secret: string): Promise<string> {
+  const pem = derivedKey(secret, `ACME account at ${basename(dirname(keyFile))}`);
   await writeDurably(keyFile, pem);
   return pem;
 }

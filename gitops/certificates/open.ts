@@ -12,6 +12,8 @@ import { CertificateStore } from './store.ts';
 
 export interface AcmeOptions extends Pick<OrdersDeps, 'perHour' | 'log' | 'pauses'> {
   readonly directoryUrl: string;
+  /** From which the account's key is derived. */
+  readonly secret: string;
   readonly email?: string;
   /** PEM file of a CA that is trusted for the authority's HTTPS, in addition to Node's own. */
   readonly caFile?: string;
@@ -31,9 +33,19 @@ export interface AcmeService {
 
 /** Opens this host's account at an authority, and the account's certificates, in `directory`. Orders nothing yet. */
 export async function openAcme(directory: string, options: AcmeOptions): Promise<AcmeService> {
-  const { directoryUrl, email, caFile, endpoint, now = Date.now, addresses, lookup, ...limits } = options;
+  const {
+    directoryUrl,
+    secret,
+    email,
+    caFile,
+    endpoint,
+    now = Date.now,
+    addresses,
+    lookup,
+    ...limits
+  } = options;
   const folder = join(directory, folderOf(directoryUrl));
-  const { thumbprint, key, url, saveUrl } = await openAccount(folder);
+  const { thumbprint, key, url, saveUrl } = await openAccount(folder, secret);
   const store = new CertificateStore(join(folder, 'names'));
   await store.prepare();
   const ledger = new Ledger(join(folder, 'ledger.json'));

@@ -93,7 +93,12 @@ async function register(settings: AcmeSettings): Promise<string> {
   const { email, onAccount } = settings;
   const client = await open(settings, null);
   const contact = email === undefined ? {} : { contact: [`mailto:${email}`] };
-  await client.createAccount({ termsOfServiceAgreed: true, ...contact });
+  const account = { termsOfServiceAgreed: true, ...contact };
+  await client.createAccount(account).catch((error: unknown) => {
+    // The library then updates an account that exists, and an authority refuses an update without a contact.
+    const isRefused = error instanceof AcmeError && error.type === 'malformed';
+    if (!isRefused || email !== undefined) throw error;
+  });
   const url = client.getAccountUrl();
   await onAccount(url);
   return url;

@@ -8,6 +8,8 @@ import type { Env } from '../env.ts';
 
 interface AcmeDeps {
   readonly log: Log;
+  /** The host's age identity. */
+  readonly secret: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** Where the proxy answers challenges; throws where that isn't known. */

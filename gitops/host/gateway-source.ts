@@ -54,8 +54,9 @@ export async function gatewaySource(
   const lookup = dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS);
   const addresses: string[] = [...env.ACME_ADDRESSES];
   const current = () => destination().current();
+  const [identity = ''] = identitiesIn(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
   const acme = await acmeService(env, {
-    ...{ log, now, addresses },
+    ...{ log, now, addresses, secret: identity },
     lookup: {
       ...lookup,
       async addresses(host) {
@@ -76,7 +77,6 @@ export async function gatewaySource(
     },
   });
   const files = await operatorFiles(env);
-  const [identity = ''] = identitiesIn(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
   const policies = await openPolicyAuthority(identity);
   const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
   /** One read serves all names of a certificate. Limited, because months may pass between calls of `retain`. */

@@ -50,8 +50,9 @@ export async function openMachineServices(
     ask: () => client.ranges(stopping.signal),
     now,
   });
+  const [ageIdentity = ''] = identitiesIn(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
   const acme = await acmeService(env, {
-    ...{ log, now },
+    ...{ log, now, secret: ageIdentity },
     endpoint: () => proxy.endpoint(),
     addresses: [env.HOST_ADDRESS, ...env.ACME_ADDRESSES],
     lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
@@ -59,13 +60,12 @@ export async function openMachineServices(
   const files = await fileCertificates(env);
   // Docker gives each site a network of its own; child processes use the host's.
   const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
-  const inside = await openInsideCas(join(env.STATE_DIR, 'inside'));
+  const inside = await openInsideCas(join(env.STATE_DIR, 'inside'), { secret: ageIdentity });
   const certificates = certificatesByMode({
     files,
     ...(acme === null ? {} : { acme: acme.keeper }),
     inside,
   });
-  const [ageIdentity = ''] = identitiesIn(await readFile(env.AGE_IDENTITY_FILE, 'utf8'));
   const docker = ownNetwork ? await dockerEngine() : null;
   const proxy = await proxyDriver(env, {
     stateDir: env.STATE_DIR,

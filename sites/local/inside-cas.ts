@@ -1,6 +1,7 @@
-import { randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { derivedKey } from '../../base/derived-key.ts';
 import { writeDurably } from '../../base/durable.ts';
 import { fileStem } from '../../base/file-stem.ts';
 import { ensureLocalCa, type LocalCa } from './local-ca.ts';
@@ -15,23 +16,32 @@ const ABSENT_MS = 86_400_000;
  * sign for no other name, because containers trust it for every connection.
  */
 interface InsideCas extends Omit<LocalCa, 'caFile'> {
-  /** Changes if the authorities are lost and made again: running containers still trust the old ones. */
+  /** Changes if the authorities are replaced by ones with other keys: running containers still trust the old ones. */
   readonly id: string;
   /** The PEM file of a name's CA, which is created at the first call. */
   caFileOf(name: string): Promise<string>;
 }
 
+interface InsideCasOptions {
+  readonly now?: () => Date;
+  /** The keys are derived from it, so that authorities that are lost are made again. Default: they aren't. */
+  readonly secret?: string;
+}
+
 export async function openInsideCas(
   directory: string,
-  { now = () => new Date() }: { readonly now?: () => Date } = {},
+  { now = () => new Date(), secret = randomBytes(32).toString('hex') }: InsideCasOptions = {},
 ): Promise<InsideCas> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  const id = await ensureId(join(directory, 'id'));
+  const id = await ensureId(join(directory, 'id'), secret);
   const opened = new Map<string, Promise<LocalCa>>();
   const absentSince = new Map<string, number>();
+  const keyOf = (name: string) => derivedKey(secret, `CA inside ${name}`);
   const caOf = (name: string): Promise<LocalCa> => {
     const stem = fileStem(name);
-    const ca = opened.get(stem) ?? ensureLocalCa(join(directory, stem), { now, ...LIFE, onlyName: name });
+    const ca =
+      opened.get(stem) ??
+      ensureLocalCa(join(directory, stem), { now, ...LIFE, onlyName: name, key: keyOf(name) });
     opened.set(stem, ca);
     ca.catch(() => opened.delete(stem));
     return ca;
@@ -60,10 +70,10 @@ export async function openInsideCas(
   };
 }
 
-async function ensureId(file: string): Promise<string> {
+async function ensureId(file: string, secret: string): Promise<string> {
   const present = await readFile(file, 'utf8').catch(() => '');
   if (/^[0-9a-f]{16}$/.test(present)) return present;
-  const id = randomBytes(8).toString('hex');
+  const id = hash('sha256', derivedKey(secret, 'CAs inside')).slice(0, 16);
   await writeDurably(file, id);
   return id;
 }

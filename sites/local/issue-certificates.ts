@@ -1,6 +1,6 @@
 // Must be loaded before the certificate library.
 import 'reflect-metadata';
-import { randomBytes, type webcrypto } from 'node:crypto';
+import { createPrivateKey, createPublicKey, hash, randomBytes, type webcrypto } from 'node:crypto';
 import { join } from 'node:path';
 import * as x509 from '@peculiar/x509';
 import { removeFolderAt, writeDurably } from '../../base/durable.ts';
@@ -61,12 +61,20 @@ export async function issueCa(
     now,
     days,
     onlyName,
-  }: { readonly now: Date; readonly days: number; readonly onlyName?: string | undefined },
+    key,
+  }: {
+    readonly now: Date;
+    readonly days: number;
+    readonly onlyName?: string | undefined;
+    readonly key?: string | undefined;
+  },
 ): Promise<Issuer> {
-  const keys = await newKeys();
+  const keys = key === undefined ? await newKeys() : await keysOf(key);
+  // CAs of one key have one name: whoever trusts one of them accepts what another one has signed.
+  const id = key === undefined ? randomBytes(4).toString('hex') : nameOf(key);
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     serialNumber: serial(),
-    name: `CN=Tagyard local CA ${randomBytes(4).toString('hex')}`,
+    name: `CN=Tagyard local CA ${id}`,
     keys,
     signingAlgorithm: ALGORITHM,
     ...lifetime(now, days),
@@ -113,6 +121,20 @@ function tlv(tag: number, ...values: readonly Uint8Array[]): Uint8Array<ArrayBuf
 
 function newKeys() {
   return crypto.subtle.generateKey(ALGORITHM, true, ['sign', 'verify']);
+}
+
+async function keysOf(pem: string) {
+  const key = createPrivateKey(pem);
+  const pkcs8 = key.export({ format: 'der', type: 'pkcs8' });
+  const spki = createPublicKey(key).export({ format: 'der', type: 'spki' });
+  return {
+    privateKey: await crypto.subtle.importKey('pkcs8', pkcs8, ALGORITHM, true, ['sign']),
+    publicKey: await crypto.subtle.importKey('spki', spki, ALGORITHM, true, ['verify']),
+  };
+}
+
+function nameOf(pem: string): string {
+  return hash('sha256', createPublicKey(pem).export({ format: 'der', type: 'spki' })).slice(0, 8);
 }
 
 async function privatePem(key: webcrypto.CryptoKey): Promise<string> {

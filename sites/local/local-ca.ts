@@ -33,6 +33,8 @@ interface LocalCaOptions {
   readonly leafDays?: number;
   /** The CA can sign only for this name and names under it (name constraints). Unset: for every name. */
   readonly onlyName?: string;
+  /** PEM of its key, if it has to be made. Unset: a random one. */
+  readonly key?: string;
 }
 
 /**
@@ -42,13 +44,13 @@ interface LocalCaOptions {
  */
 export async function ensureLocalCa(
   directory: string,
-  { now = () => new Date(), caDays = CA_DAYS, leafDays = LEAF_DAYS, onlyName }: LocalCaOptions = {},
+  { now = () => new Date(), caDays = CA_DAYS, leafDays = LEAF_DAYS, onlyName, key }: LocalCaOptions = {},
 ): Promise<LocalCa> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const caFile = join(directory, 'ca.pem');
   const issuer =
     (await readIssuer(directory, now(), { leafDays, onlyName })) ??
-    (await (await issuing()).issueCa(directory, { now: now(), days: caDays, onlyName }));
+    (await (await issuing()).issueCa(directory, { now: now(), days: caDays, onlyName, key }));
   const pending = new Map<string, Promise<CertificateFiles>>();
   return {
     caFile,

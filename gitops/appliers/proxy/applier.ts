@@ -2,14 +2,14 @@ import { coalesce } from '../../../base/coalesce.ts';
 import { type Log, warner } from '../../../base/log.ts';
 import { formatMark, type Identity, readMark } from '../../../base/ownership.ts';
 import type { ContainerSettings, LoadedManifest } from '../../../sites/manifest/containers.ts';
-import type { Applier, Change } from '../contract.ts';
+import type { Applier, Change, Resource } from '../contract.ts';
 import { planResources } from '../plan.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';
 import type { CertificateSource, ServedName } from './certificates.ts';
 import type { CloudflareRanges } from './cloudflare-ranges.ts';
 import { isPolicyKey, PROXY, type ProxySpec, proxyResources, servedName } from './desired.ts';
 import { shortKey } from './file-name.ts';
-import { installAlone } from './install-alone.ts';
+import { expectInstalled, installAlone } from './install-alone.ts';
 import { awaitForwarding } from './probe.ts';
 
 /** Long enough to batch the sites of one revision into one reload, too short to delay anything noticeably. */
@@ -82,7 +82,14 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
     preview: () => ({ ...applier, ...planning({ ...containers, slots: containers.slots.copy() }) }),
     async observe(desired, signal, scope) {
       signal.throwIfAborted();
-      if (scope === undefined) startHousekeeping();
+      if (scope === undefined) {
+        startHousekeeping();
+        expectInstalled(
+          backend,
+          PROXY.target,
+          desired.map((one) => wantedChange(identity, one)),
+        );
+      }
       const keys = new Map(desired.map(({ key }) => [shortKey(key), key]));
       const vhosts = (await backend.installed()).filter(({ key }) => !isPolicyKey(key));
       return vhosts.map(({ key: installed, mark, intact, outdated, path }) => {
@@ -166,10 +173,13 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
 
 export function toProxyChange(identity: Identity, change: Change<ProxySpec, string>): ProxyChange {
   const { key, site, desired } = change;
-  return {
-    key,
-    mark: formatMark(identity, site, desired?.hash ?? ''),
-    adopt: desired?.adopt ?? false,
-    spec: desired?.spec ?? null,
-  };
+  if (desired !== undefined) return wantedChange(identity, desired);
+  return { key, mark: formatMark(identity, site, ''), adopt: false, spec: null };
+}
+
+export function wantedChange(
+  identity: Identity,
+  { key, site, hash, adopt, spec }: Resource<ProxySpec>,
+): ProxyChange {
+  return { key, mark: formatMark(identity, site, hash), adopt, spec };
 }

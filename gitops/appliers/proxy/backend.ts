@@ -83,9 +83,13 @@ export interface ProxyBackend {
   installed(): Promise<readonly InstalledVhosts[]>;
   /**
    * Installs a batch; only one call may run at a time. Returns an outcome for each change, in order; `changed` is false
-   * if the proxy already served it. Throws if the whole batch failed; the old configuration is served then.
+   * if the proxy already served it. Throws if the whole batch failed; the old configuration is served then. `expected`:
+   * everything that must be served, as last observed.
    */
-  install(changes: readonly ProxyChange[]): Promise<readonly PromiseSettledResult<{ changed: boolean }>[]>;
+  install(
+    changes: readonly ProxyChange[],
+    expected?: readonly ProxyChange[],
+  ): Promise<readonly PromiseSettledResult<{ changed: boolean }>[]>;
   /** An item for each unexpected end of the proxy. */
   events(signal: AbortSignal): AsyncIterable<void>;
   /** Paths of files in the proxy's folder that Tagyard neither wrote nor needs. */

@@ -3,11 +3,11 @@ import { type Identity, readMark } from '../../../base/ownership.ts';
 import type { ContainerSettings, LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { Applier } from '../contract.ts';
 import { planResources } from '../plan.ts';
-import { toProxyChange } from './applier.ts';
+import { toProxyChange, wantedChange } from './applier.ts';
 import type { ProxyBackend, ProxyChange } from './backend.ts';
 import { isPolicyKey, POLICY, type ProxySpec, policyResources } from './desired.ts';
 import { shortKey } from './file-name.ts';
-import { installAlone } from './install-alone.ts';
+import { expectInstalled, installAlone } from './install-alone.ts';
 
 /** Sites of one revision are batched into one reload. */
 const WINDOW_MS = 50;
@@ -32,8 +32,15 @@ export function policyApplier({
     ...POLICY,
     desired: (manifest: LoadedManifest) => policyResources(manifest, containers),
     plan: planResources,
-    async observe(desired, signal) {
+    async observe(desired, signal, scope) {
       signal.throwIfAborted();
+      if (scope === undefined) {
+        expectInstalled(
+          backend,
+          POLICY.target,
+          desired.map((one) => wantedChange(identity, one)),
+        );
+      }
       const keys = new Map(desired.map(({ key }) => [shortKey(key), key]));
       const scripts = (await backend.installed()).filter(({ key }) => isPolicyKey(key));
       return scripts.map(({ key: installed, mark, intact, outdated, path }) => {

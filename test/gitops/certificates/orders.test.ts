@@ -202,7 +202,7 @@ test('an authority’s refusal keeps its type, message and Retry-After', async (
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no port');
-  const { key } = await openAccount(home);
+  const { key } = await openAccount(home, 'secret');
   const acme = acmeAccount({
     directoryUrl: `http://127.0.0.1:${address.port}/dir`,
     accountKey: key,

@@ -222,6 +222,7 @@ const SENDERS: Readonly<Record<string, string>> = {
   'edge/verification/worker.ts': 'only passes fetch to visit.ts',
   'gitops/appliers/containers/health.ts': 'to containers',
   'gitops/appliers/proxy/nginx/daemon.ts': 'to nginx on loopback',
+  'gitops/appliers/proxy/nginx/lost-tree.ts': 'to nginx on loopback',
   'gitops/appliers/proxy/probe.ts':
     'to the proxy, for origins and challenges: it forwards neither to the edge',
   'base/http/client-errors.ts': 'sends nothing',

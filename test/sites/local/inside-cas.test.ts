@@ -1,7 +1,7 @@
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { connect, createServer } from 'node:tls';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { CertificatePaths } from '../../../gitops/appliers/proxy/certificates.ts';
@@ -75,6 +75,20 @@ test('the id of the authorities changes if they are lost', async () => {
   const { id } = await openInsideCas(home);
   await rm(home, { recursive: true });
   expect((await openInsideCas(home)).id).not.toBe(id);
+});
+
+test('authorities that are lost are made again from a secret: who trusts the old one accepts the new one', async () => {
+  const cas = await openInsideCas(home, { secret: 'secret' });
+  const trusted = join(await mkdtemp(join(tmpdir(), 'tagyard-trusted-')), 'ca.pem');
+  await copyFile(await cas.caFileOf(ONE), trusted);
+  const other = await cas.caFileOf(TWO);
+  expect(await readFile(other, 'utf8')).not.toBe(await readFile(trusted, 'utf8'));
+  await rm(home, { recursive: true });
+  const again = await openInsideCas(home, { secret: 'secret' });
+  expect(again.id).toBe(cas.id);
+  expect(await visit(ONE, await again.pathsFor(ONE), trusted)).toBeNull();
+  expect(await visit(TWO, await again.pathsFor(TWO), trusted)).not.toBeNull();
+  await rm(dirname(trusted), { recursive: true });
 });
 
 test('the CA of a name is removed after one whole day in which the name was never served', async () => {

@@ -83,6 +83,7 @@ export async function certificatesDaemon(
     await using inner = new AsyncDisposableStack();
     const acme = await openAcme(join(home.directory, 'acme'), {
       directoryUrl: pebble.directoryUrl,
+      secret: ageIdentity,
       caFile: pebble.caFile,
       perHour: 600,
       addresses: [HOST],

@@ -17,6 +17,7 @@ import { writeFiles } from './files.ts';
 import { Generations } from './generations.ts';
 import { http2Of } from './http2.ts';
 import { rotateLogs } from './logs.ts';
+import { wholeTree } from './lost-tree.ts';
 import { nginxRenderer, type Renderer } from './render.ts';
 import { reviveNginx } from './revive.ts';
 import { whatIsServed } from './served.ts';
@@ -135,18 +136,23 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
       return await Promise.all([...current.files].map(describe));
     },
 
-    install: (changes) =>
+    install: (asked, expected = []) =>
       exclusiveChange(async () => {
         const { generations, renderer, main, ...rest } = running();
         const current = await generations.current();
+        const isLost = current === null && (await rest.daemon.isRunning());
+        const { certificates } = settings;
+        const changes = isLost
+          ? await wholeTree(asked, expected, { certificates, endpoint: rest.endpoint })
+          : asked;
         const files = await writeFiles(changes, { ...settings, renderer, current });
-        const asked = files.flatMap((file) =>
+        const written = files.flatMap((file) =>
           file.status === 'fulfilled' && file.value ? [file.value] : [],
         );
         const wanted = main();
-        const { changed, refused } = await converge({ generations, ...rest, main: wanted }, asked);
+        const { changed, refused } = await converge({ generations, ...rest, main: wanted }, written);
         writtenMain = wanted;
-        return files.map((file) => {
+        return files.slice(0, asked.length).map((file) => {
           if (file.status === 'rejected') return file;
           const reason = file.value === null ? undefined : refused.get(file.value);
           if (reason !== undefined) return { status: 'rejected', reason };

@@ -9,7 +9,7 @@ import { ErrorLog } from './error-log.ts';
 import { Generations } from './generations.ts';
 import type { ConfigFault } from './isolate.ts';
 import { NameConflict } from './name-conflict.ts';
-import { allRetired, retireOrphans, runningMaster, userOf, workersOf } from './process.ts';
+import { allRetired, keepPidFile, retireOrphans, runningMaster, userOf, workersOf } from './process.ts';
 
 const POLL_MS = 20;
 const VERSION_TIMEOUT_MS = 1_000;
@@ -111,7 +111,10 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
 
     const deadline = performance.now() + timeoutMs;
     for (;;) {
-      if ((await this.servedVersion()) === version && (await allRetired(old))) return;
+      if ((await this.servedVersion()) === version && (await allRetired(old))) {
+        await keepPidFile(prefix);
+        return;
+      }
       const ended = master === null ? this.#ended : null;
       if (ended !== null || performance.now() >= deadline) {
         const what = ended ?? `nginx doesn’t serve the new generation after ${timeoutMs} ms`;
@@ -145,7 +148,9 @@ export class NginxDaemon extends EventEmitter<{ lost: [] }> {
 
   /** Watches a master that an earlier process started. */
   async adopt(): Promise<void> {
-    if ((await this.master()) !== null) this.#watchAdopted();
+    if ((await this.master()) === null) return;
+    await keepPidFile(this.#settings.prefix);
+    this.#watchAdopted();
   }
 
   /** Stops emitting `lost`. nginx keeps running. */

@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 
@@ -22,6 +22,16 @@ export async function runningMaster(prefix: string): Promise<number | null> {
   const pids = await allPids();
   const ours = await Promise.all(pids.map(isOurs));
   return pids.find((_, index) => ours[index]) ?? null;
+}
+
+/**
+ * Writes the master's pid file again if it was lost: nginx itself writes it only at its start, and `nginx -t` leaves an
+ * empty one. Without it, the workers of a master that is killed aren't found.
+ */
+export async function keepPidFile(prefix: string): Promise<void> {
+  const master = await runningMaster(prefix);
+  if (master === null || master === (await pidFile(prefix))) return;
+  await writeFile(join(prefix, 'nginx.pid'), `${master}\n`);
 }
 
 /** `pid` if it is an nginx master, under any prefix. */
