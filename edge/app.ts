@@ -142,6 +142,8 @@ function emptyNotes(requestId: string): Notes {
     cause: null,
     consent: null,
     events: new Map(),
+    counters: {},
+    told: {},
     webContainerVersion: null,
   };
 }
@@ -274,6 +276,7 @@ async function writeRecord(
     bot: isBotRequest(request, arrived),
     consent: notes.consent,
     webContainerVersion: notes.webContainerVersion,
+    counters: { ...notes.counters },
     probe: await isProbe(request, startedAt),
   };
   const write = () => {

@@ -1,13 +1,14 @@
 import { CORE_BOOT_MEMBERS, type Plugin, type Route } from '../plugins/contract.ts';
 
 /**
- * Throws if two plugins claim the same route, the same member of `/boot`'s answer, or the visitor's id. Runs when the
- * worker is built.
+ * Throws if two plugins claim the same route, the same member of `/boot`'s answer, or the visitor's id, or if one stands
+ * before a plugin that it follows. Runs when the worker is built.
  */
 export function refuseClashes(plugins: readonly Plugin[]): void {
   refuseRouteClashes(plugins);
   refuseIdClashes(plugins);
   refuseMemberClashes(plugins);
+  refuseOrder(plugins);
 }
 
 function refuseRouteClashes(plugins: readonly Plugin[]): void {
@@ -58,5 +59,12 @@ function refuseMemberClashes(plugins: readonly Plugin[]): void {
       }
       owners.set(member, name);
     }
+  }
+}
+
+function refuseOrder(plugins: readonly Plugin[]): void {
+  for (const [index, { name, follows = [] }] of plugins.entries()) {
+    const late = plugins.slice(index).find((other) => follows.includes(other.name));
+    if (late !== undefined) throw new Error(`${name} follows ${late.name}, but stands before it in the list`);
   }
 }

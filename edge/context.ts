@@ -10,6 +10,7 @@ import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
 import { NOWHERE } from './http/place.ts';
 import { type Hop, hostnameOf, publicUrl } from './http/public-url.ts';
+import { TOLD_HEADERS } from './http/request-headers.ts';
 import { type MemberRequest, type RequestMembers, requestMembers } from './request-members.ts';
 import type { ConfigStores } from './stores/config-store.ts';
 import type { RequestScope } from './stores/document-store.ts';
@@ -53,6 +54,10 @@ interface Shared {
   readonly members: RequestMembers;
 }
 
+/** Names of counters. */
+const COUNTER = /^[a-z][a-z_]{0,31}$/;
+const MAY_BE_TOLD: ReadonlySet<string> = new Set(TOLD_HEADERS);
+
 const problem: PluginContext['problem'] = (code, detail) => new EdgeError(code, { detail });
 
 /** Builds the contexts of one request. They differ between plugins, for example in the settings and the cache scope. */
@@ -63,8 +68,8 @@ export function contextFactory(
   const { resolved, hop } = given;
   const { address, isTrusted, place } = hop;
   // If the address may be that of a server in between (one without a valid token), so may the place.
-  const { country, region } = isTrusted ? place : NOWHERE;
-  const visitor = { address, country, region, isTrusted };
+  const { country, region, city } = isTrusted ? place : NOWHERE;
+  const visitor = { address, country, region, city, isTrusted };
   const rules = consentRules(resolved.consentSettings, visitor);
   const contexts = new Map<Enabled, PluginContext>();
   const contextOf = (enabled: Enabled): PluginContext => {
@@ -103,6 +108,8 @@ class Context implements PluginContext {
   declare readonly bootstrap: PluginContext['bootstrap'];
   declare readonly fetchOrigin: PluginContext['fetchOrigin'];
   declare readonly log: PluginContext['log'];
+  declare readonly count: PluginContext['count'];
+  declare readonly tellTagServer: PluginContext['tellTagServer'];
   declare readonly report: PluginContext['report'];
   declare readonly waitUntil: PluginContext['waitUntil'];
   declare readonly etagOf: PluginContext['etagOf'];
@@ -158,6 +165,15 @@ class Context implements PluginContext {
       return fetchOrigin(pathAndQuery, init, dependencies);
     };
     this.log = members.log;
+    this.count = (name) => {
+      const key = `${plugin.name}.${name}`;
+      if (COUNTER.test(name)) notes.counters[key] = (notes.counters[key] ?? 0) + 1;
+    };
+    this.tellTagServer = (told) => {
+      const [strange] = Object.keys(told.headers ?? {}).filter((name) => !MAY_BE_TOLD.has(name));
+      if (strange !== undefined) throw new TypeError(`${strange} is not one of TOLD_HEADERS`);
+      notes.told = { ...notes.told, ...told, headers: { ...notes.told.headers, ...told.headers } };
+    };
     this.report = (event) => guard.log(event, { plugin: plugin.name, site: site.siteId });
     this.waitUntil = members.waitUntil;
     this.etagOf = etagOf;

@@ -1,6 +1,13 @@
 import type { Plugin, PluginContext, RouteInput, Site } from '../plugins/contract.ts';
 import type { Enabled } from './gate.ts';
-import { type GuardDependencies, guardHandler, guardHook, responseOf, valueOr } from './guard.ts';
+import {
+  answerOrRequest,
+  type GuardDependencies,
+  guardHandler,
+  guardHook,
+  responseOf,
+  valueOr,
+} from './guard.ts';
 import { readJson } from './http/body.ts';
 import { answerConditional } from './http/conditional.ts';
 import { allowedOrigin, preflight } from './http/cors.ts';
@@ -43,6 +50,13 @@ export interface Handling {
 interface Offered {
   readonly mounted: Mounted;
   readonly enabled: Enabled | undefined;
+}
+
+/** What handles a request: the plugin, and what its route says of itself. */
+interface Owner {
+  readonly plugin: string;
+  readonly setsId?: true | undefined;
+  readonly forwards?: true | undefined;
 }
 
 /** A handler's input. The request is made when the handler reads it. */
@@ -92,7 +106,9 @@ export function dispatch(call: Call, match: Match): Handling | undefined {
 
 /** Handles a path that only the site's own documents name; `undefined` where no plugin owns it. */
 export function dispatchDynamic(call: Call, path: string): Handling | undefined {
-  return dispatchOwned(call, 'dynamic', (plugin) => plugin.dynamic?.owns(path, call.site));
+  return dispatchOwned(call, 'dynamic', (plugin, settings) =>
+    plugin.dynamic?.owns(path, call.site, settings),
+  );
 }
 
 /** Handles an address that one plugin owns under a prefix, even if a route matches it; `undefined` where none does. */
@@ -116,8 +132,9 @@ function dispatchOwned(
   );
   const owned = owner?.plugin[by];
   if (!owner || !owned) return undefined;
-  const run = () => owned.handle(new Input(call, {}, undefined), call.contextOf(owner));
-  return { handle: () => withHooks(call, { plugin: owner.plugin.name }, run) };
+  const run = (own: Call) => owned.handle(new Input(own, {}, undefined), own.contextOf(owner));
+  const forwards = by === 'dynamic' ? owner.plugin.dynamic?.forwards : undefined;
+  return { handle: () => withHooks(call, { plugin: owner.plugin.name, forwards }, run) };
 }
 
 function choose({ method }: Request, offered: readonly Offered[]): Offered | undefined {
@@ -146,31 +163,44 @@ async function answerRoute(call: Call, { mounted, enabled }: Offered, { params }
     if (route.whenOff === undefined) throw new EdgeError('not_found');
     return withOwnCookies(route.whenOff(), call.ownHosts, []);
   }
-  const input = new Input(call, params, body);
-  const owner = { plugin: plugin.name, setsId: route.setsId };
-  const response = await withHooks(call, owner, () => route.handle(input, call.contextOf(enabled)));
+  const { setsId, forwards } = route;
+  const response = await withHooks(call, { plugin: plugin.name, setsId, forwards }, (own) =>
+    route.handle(new Input(own, params, body), own.contextOf(enabled)),
+  );
   return route.conditional ? answerConditional(request, response) : response;
 }
 
 /**
- * Runs `before` in list order until one answers; if none does, runs the handler. Then runs `after` in reverse order.
+ * Runs `before` in list order until one answers; if none does, runs the handler, with the request as they have changed
+ * it. Then runs `after` in reverse order.
  * Removes cookies that the site may not set.
  */
 async function withHooks(
   call: Call,
-  { plugin, setsId }: { readonly plugin: string; readonly setsId?: true | undefined },
-  handle: () => Response | Promise<Response>,
+  { plugin, setsId, forwards }: Owner,
+  handle: (call: Call) => Response | Promise<Response>,
 ): Promise<Response> {
-  const { served, enabled, ownHosts, contextOf, guard } = call;
+  const { enabled, ownHosts, contextOf, guard } = call;
+  const route = { forwards: forwards === true };
+  let own = call;
   let response: Response | undefined;
   for (const each of enabled) {
-    const { before } = each.plugin;
+    const { name, before, failsClosed } = each.plugin;
     if (before === undefined) continue;
-    response = await guardHook(each.plugin, () => before(served(), contextOf(each)), responseOf, guard);
-    if (response !== undefined) break;
+    const kind = failsClosed && forwards ? 'mandatory' : each.plugin.kind;
+    const request = own.served();
+    const run = () => before(request, contextOf(each), route);
+    const result = await guardHook({ name, kind }, run, (given) => answerOrRequest(given, request), guard);
+    if (result instanceof Request) {
+      own = { ...own, served: () => result, header: (header) => result.headers.get(header) };
+    } else if (result !== undefined) {
+      response = result;
+      break;
+    }
   }
+  const { served } = own;
   const handled = response === undefined;
-  response ??= await guardHandler(plugin, handle, guard);
+  response ??= await guardHandler(plugin, () => handle(own), guard);
   const id = handled && setsId ? idCookies(response) : [];
   for (const each of enabled.toReversed()) {
     const { after } = each.plugin;
@@ -189,7 +219,7 @@ async function withHooks(
   }
   if (id.length === 0 && !response.headers.has('set-cookie')) return response;
   const final = withOwnCookies(response, ownHosts, id);
-  if (!setsId) passCookies(call, final.headers.getSetCookie());
+  if (!setsId) passCookies(own, final.headers.getSetCookie());
   return final;
 }
 

@@ -77,7 +77,14 @@ function addTime(plugin: string, startedAt: number, { timings, now }: GuardDepen
   timings[plugin] = (timings[plugin] ?? 0) + (now() - startedAt);
 }
 
-/** Checks the result of `before`, `after` or a handler at runtime: types can't enforce a plugin's contract. */
+/** Checks the result of `before`: it may also be a changed request, for the same path. */
+export function answerOrRequest(result: unknown, { url }: Request): Request | Response {
+  if (!(result instanceof Request)) return responseOf(result);
+  if (new URL(result.url).pathname !== new URL(url).pathname) throw new TypeError('another path');
+  return result;
+}
+
+/** Checks the result of `after` or a handler at runtime: types can't enforce a plugin's contract. */
 export function responseOf(result: unknown): Response {
   if (result instanceof Response) return result;
   throw new TypeError('not a Response');

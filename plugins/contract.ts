@@ -83,6 +83,8 @@ interface Visitor {
   /** ISO 3166-1 alpha-2, and the part of ISO 3166-2 after the hyphen; null if unknown. */
   readonly country: string | null;
   readonly region: string | null;
+  /** The city's name, if Cloudflare states it of its own peer. */
+  readonly city?: string | undefined;
   /**
    * True if the platform, or a hop with a valid secret or token, states the address. Otherwise the address may be that
    * of a server in between.
@@ -184,6 +186,17 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
     /** Why a call of another server failed. Must contain no data of the visitor. */
     cause?: string;
   }): void;
+  /** Counts something in this request's log record, as `<plugin>.<name>`; the name is snake_case. */
+  count(name: string): void;
+  /**
+   * For a `before` hook: what the tag server is told of the visitor, in place of what it would be. `headers` are of
+   * those that no visitor may send (`TOLD_HEADERS` in `edge/http/request-headers.ts`); others throw. `address`: null
+   * tells none.
+   */
+  tellTagServer(told: {
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly address?: string | null;
+  }): void;
   /** Logs an event that an operator should know of, with the site's id. */
   report(event: string): void;
   waitUntil(work: Promise<unknown>): void;
@@ -217,6 +230,8 @@ export interface Route<Settings = unknown, Body = unknown> {
   readonly cors?: true;
   /** May set the cookie `_fpid`, which is removed from all other routes' answers. Only one route may have this. */
   readonly setsId?: true;
+  /** Its requests are passed on to the tag server. */
+  readonly forwards?: true;
   /** Answers 304 if `if-none-match` names the response's etag. */
   readonly conditional?: true;
   /** Schema of a JSON body. Without one the body is not read. */
@@ -235,7 +250,9 @@ interface PluginBase<Settings> {
   readonly variables?: readonly string[];
   /** Routes whose paths are named only by the site's documents. They match after all of `routes`. */
   readonly dynamic?: {
-    owns(path: string, site: Site): boolean;
+    /** Its requests are passed on to the tag server. */
+    readonly forwards?: true;
+    owns(path: string, site: Site, settings: Settings): boolean;
     handle(input: RouteInput, context: PluginContext<Settings>): Promise<Response>;
   };
   /**
@@ -269,8 +286,19 @@ interface PluginBase<Settings> {
   wantedCookies?(settings: Settings): readonly string[];
   /** Cookie names (or prefixes ending in `*`) that the tag server gets in addition to the usual ones. */
   tagServerCookies?(settings: Settings): readonly string[];
-  /** Runs before the route. The first Response wins. */
-  before?(request: Request, context: PluginContext<Settings>): Promise<Response | undefined>;
+  /**
+   * Runs before the route. The first Response wins. A Request takes the place of this one for the next hooks and the
+   * handler: its path must be the same, and its body doesn't matter to a route that has a schema for it.
+   */
+  before?(
+    request: Request,
+    context: PluginContext<Settings>,
+    route: { readonly forwards: boolean },
+  ): Promise<Request | Response | undefined>;
+  /** Nothing is passed on to the tag server if `before` fails: what it removes must not pass. */
+  readonly failsClosed?: true;
+  /** Names of plugins that must stand earlier in the list, so that their hooks `before` run first. */
+  readonly follows?: readonly string[];
   /** Runs after the route, in reverse order. */
   after?(response: Response, request: Request, context: PluginContext<Settings>): Promise<Response>;
   /** Takes part in the bootstrap. The result, if any, is the answer's member with the plugin's name, as JSON. */

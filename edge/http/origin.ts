@@ -129,7 +129,7 @@ function unlessAborted<Result>(work: Promise<Result>, signal: AbortSignal): Prom
 function outgoingHeaders(
   given: Headers,
   {
-    address,
+    address: visitor,
     country,
     region,
     url,
@@ -146,11 +146,14 @@ function outgoingHeaders(
   for (const name of given.keys()) {
     if (HOP_BY_HOP.test(name) || isClaim(name) || perConnection?.includes(name)) headers.delete(name);
   }
+  const { told } = notes;
+  const address = told.address === undefined ? visitor : told.address;
   const own = {
     'x-forwarded-for': address,
     'x-forwarded-host': url.host,
     'x-forwarded-proto': url.protocol.slice(0, -1),
     ...placeHeaders({ country, region }),
+    ...told.headers,
     ...(hopSecret === undefined ? {} : statements({ address, country, region, url })),
     [HOP_HEADER]: hopSecret,
     // The request's own id, never the client's: templates write it beside what they log.

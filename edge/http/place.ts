@@ -2,12 +2,13 @@ import type { PluginContext } from '../../plugins/contract.ts';
 import type { PLACE_HEADERS } from './request-headers.ts';
 
 /** Where the visitor is. A region without its country means nothing, so it is unknown, too. */
-export type Place = Pick<PluginContext['visitor'], 'country' | 'region'>;
+export type Place = Pick<PluginContext['visitor'], 'country' | 'region' | 'city'>;
 
 export const NOWHERE: Place = { country: null, region: null };
 
 const COUNTRY = /^[A-Z]{2}$/;
 const REGION = /^[A-Z0-9]{1,3}$/;
+const MAX_CITY = 100;
 /** What Cloudflare and databases write for an unknown country. */
 const UNKNOWN_COUNTRIES = /^(?:XX|ZZ)$/;
 
@@ -22,8 +23,10 @@ export function statedPlace(country: unknown, region: unknown): Place {
 
 /** The place of Cloudflare's peer: the visitor's, if no proxy is in between. */
 export function cloudflarePlace(cf: object = {}): Place {
-  const { country, regionCode }: { readonly country?: unknown; readonly regionCode?: unknown } = cf;
-  return statedPlace(country, regionCode);
+  const { country, regionCode, city }: Readonly<Record<string, unknown>> = { ...cf };
+  const place = statedPlace(country, regionCode);
+  if (place.country === null || typeof city !== 'string' || city.length > MAX_CITY) return place;
+  return { ...place, city };
 }
 
 /**

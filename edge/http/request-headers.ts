@@ -34,7 +34,7 @@ export const FORWARDER_HEADERS = {
 const CLAIM = new RegExp(
   [
     // Names that begin like those of a platform or of a proxy.
-    '^(?:x-)?(?:akamai|appengine|geo|gclb|origina|tagyard)',
+    '^(?:x-)?(?:akamai|appengine|device-|geo|gclb|origina|stape-user|tagyard)',
     '^(?:x-)?(?:azure|cdn|cf|cloud-trace|cloudfront|edge|envoy|fastly|fd|fly|gfe|google|netlify|nf|real|rewrite-url|vercel)\\b',
     // Words anywhere in a name: what is forwarded, the host, the scheme and the port of the request, hops, a place.
     'forward',
@@ -57,6 +57,22 @@ export const PLACE_HEADERS = [
   'x-gclb-region',
   'x-geo-country',
   'x-geo-region',
+] as const;
+
+/**
+ * The headers in which plugins tell a tag server something of the visitor. As with the place, the proxy accepts them
+ * from the edge only.
+ */
+export const TOLD_HEADERS = [
+  'x-geo-city',
+  'x-device-bot',
+  'x-device-bot-score',
+  'x-device-type',
+  'x-device-os',
+  'x-device-browser',
+  'x-device-browser-version',
+  'x-tagyard-user-id',
+  'x-stape-user-id',
 ] as const;
 
 /** The headers of a debug session: the only `x-gtm-*` headers that clients may send. */

@@ -37,6 +37,8 @@ export interface RequestRecord {
   readonly events: Readonly<Record<string, number>>;
   /** The version of the web container whose script is the answer; digits. */
   readonly webContainerVersion: string | null;
+  /** What the plugins have counted, as `<plugin>.<name>`. */
+  readonly counters: Readonly<Record<string, number>>;
   /** A probe of our own; see base/probe.ts. */
   readonly probe: boolean;
 }
@@ -65,6 +67,9 @@ export type Notes = {
 } & {
   readonly requestId: string;
   readonly events: Map<string, number>;
+  readonly counters: Record<string, number>;
+  /** What plugins say that the tag server is told of the visitor. */
+  told: { readonly headers?: Readonly<Record<string, string>>; readonly address?: string | null };
   /** Resolves once the request's body has passed; undefined: nothing is counted in it. */
   passing?: Promise<void>;
 };

@@ -23,6 +23,7 @@ export const REQUEST_EXPORTS = exportForms<RequestRow>([
   'webContainerVersion',
   'signals',
   'plugins',
+  'counters',
   'error',
   'cause',
   'probe',

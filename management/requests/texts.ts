@@ -24,6 +24,7 @@ const ROW: RequestRow = {
   webContainerVersion: null,
   signals: null,
   plugins: { server_proxy: 30 },
+  counters: { 'bot_guard.marked': 1 },
   error: null,
   cause: null,
   probe: false,

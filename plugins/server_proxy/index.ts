@@ -42,9 +42,15 @@ export default definePlugin({
   tagServerCookies: ({ cookies }) => cookies,
   routes: [
     vendorScriptRoute,
-    ...TAG_SERVER_PATHS.map((path) => ({ method: 'ALL' as const, path, handle: proxy })),
+    ...TAG_SERVER_PATHS.map((path) => ({
+      method: 'ALL' as const,
+      path,
+      forwards: true as const,
+      handle: proxy,
+    })),
   ],
   dynamic: {
+    forwards: true,
     owns: (path, site) =>
       path === ROBOTS ||
       (!OWN_SEGMENTS.includes(path.split('/')[1] ?? '') && isNamedBy(path, site.proxyPaths)),

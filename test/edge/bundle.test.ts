@@ -9,13 +9,14 @@ describe('the edge’s bundle', () => {
   // Raise a limit only if a rule needs it, or for a measured gain. The last raises were from 94,000 and 35,800: the edge
   // chooses the cookies that a tag server gets, answers monitors and crawlers, and says why a hit was lost; and from
   // 95,500: `edge/app.ts` is functions instead of one closure, which costs 220 octets; and from 36,400 gzipped: an answer
-  // says that its probe was recognised, by which a check compares secrets.
-  test('is under 96 KB minified and 36.5 KB gzipped', async () => {
+  // says that its probe was recognised, by which a check compares secrets; and from 96,000 and
+  // 36,500: plugins may change a request and count, and each plugin adds what it measures.
+  test('is under its limits, minified and gzipped', async () => {
     const bundle = await bundleEdge();
-    expect(Buffer.byteLength(bundle)).toBeLessThan(96_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(36_500);
+    expect(Buffer.byteLength(bundle)).toBeLessThan(97_500);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(37_200);
     const document = await readFile(new URL('../../docs/deploy-edge.md', import.meta.url), 'utf8');
-    expect(document).toContain('| the bundle | 96,000 octets minified, 36,500 gzipped');
+    expect(document).toContain('| the bundle | 97,500 octets minified, 37,200 gzipped');
   });
 
   test('evaluates no text as code, neither in the worker nor in the page', async () => {

@@ -36,6 +36,21 @@ describe('the check for clashes of routes', () => {
   });
 });
 
+describe('the stated order', () => {
+  const later: Plugin = { ...plugin('later'), follows: ['earlier'] };
+
+  test('refuses a plugin that stands before one that it follows', () => {
+    expect(() => refuseClashes([later, plugin('earlier')])).toThrow(
+      'later follows earlier, but stands before it in the list',
+    );
+  });
+
+  test('accepts the other order, and a list without the other plugin', () => {
+    expect(() => refuseClashes([plugin('earlier'), later])).not.toThrow();
+    expect(() => refuseClashes([later])).not.toThrow();
+  });
+});
+
 describe('two routes that set the visitor’s id', () => {
   const setting = (name: string, path: string): Plugin => {
     const made = plugin(name, ['GET', path]);

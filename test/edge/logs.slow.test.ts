@@ -23,6 +23,7 @@ const record = (fields: Partial<RequestRecord> = {}): RequestRecord => ({
   bot: false,
   consent: null,
   events: {},
+  counters: {},
   webContainerVersion: '35',
   probe: false,
   ...fields,

@@ -45,6 +45,7 @@ describe('a plugin whose hooks', () => {
     ['never resolve, after the route', 'hangs_after'],
     ['never resolve, in the bootstrap', 'hangs_boot'],
     ['return something other than a Response', 'babbles'],
+    ['send a request to another path', 'elsewhere'],
     ['read the response and fail', 'uses_up'],
   ])('%s: the paths of all other plugins work, and the log names the plugin', async (_how, flag) => {
     await stage.seen();

@@ -7,6 +7,7 @@ import {
   MAX_BODY_OCTETS,
   OLD_HOP_HEADER,
   PLACE_HEADERS,
+  TOLD_HEADERS,
 } from '../../../edge/http/request-headers.ts';
 import type { Vhost } from './desired.ts';
 
@@ -55,8 +56,8 @@ export const CLAIMS = {
   },
 } as const;
 
-/** The visitor's place, as the edge states it: dropped from requests without the hop secret. */
-export const RELAYED: readonly string[] = PLACE_HEADERS;
+/** The visitor's place and what plugins tell, as the edge states them: dropped from requests without the hop secret. */
+export const RELAYED: readonly string[] = [...PLACE_HEADERS, ...TOLD_HEADERS];
 /** The visitor's place on the hop to the edge. */
 const PLACE_FOR_EDGE: readonly string[] = ['x-forwarded-country', 'x-forwarded-region'];
 

@@ -54,6 +54,7 @@ export const recordedRequest = z.object({
   plugins: members(z.number()).meta({ description: 'milliseconds by plugin' }),
   error: shortText,
   cause: z.string().max(1_000).nullable().catch(null),
+  counters: members(count).meta({ description: 'what plugins counted, as `<plugin>.<name>`' }),
   probe: z.boolean().catch(false).meta({ description: 'a request of Tagyard’s own probes' }),
 });
 export type RecordedRequest = z.output<typeof recordedRequest>;

@@ -75,6 +75,7 @@ const recordAt = (at: number): RequestRecord => ({
   bot: false,
   consent: null,
   events: {},
+  counters: {},
   webContainerVersion: null,
   probe: false,
 });

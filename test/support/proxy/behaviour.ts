@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { TOLD_HEADERS } from '../../../edge/http/request-headers.ts';
 import type { ProxyBackend, ProxyEndpoint, ProxySettings } from '../../../gitops/appliers/proxy/backend.ts';
 import type { ProxySpec } from '../../../gitops/appliers/proxy/desired.ts';
 import { stopNginx } from '../../../gitops/appliers/proxy/nginx/process.ts';
@@ -289,6 +290,15 @@ export function proxyBehaviour(
       }
       await ask(endpoint, { host, path: '/g/collect?a=/healthy', method: 'HEAD' });
       expect((host === ORIGIN ? container : preview).seen.at(-1)?.method).toBe('HEAD');
+    });
+
+    test('passes on what the edge’s plugins tell of the visitor, and nothing of it that a visitor sends', async () => {
+      const told = Object.fromEntries(TOLD_HEADERS.map((header) => [header, 'told']));
+      const arrived = async (secret: Record<string, string>) =>
+        seen((await ask(endpoint, { host: ORIGIN, headers: { ...told, ...secret } })).body).headers;
+      expect(await arrived({ 'x-tagyard-hop-secret': HOP_SECRET })).toMatchObject(told);
+      const ofVisitor = await arrived({});
+      for (const header of TOLD_HEADERS) expect(ofVisitor).not.toHaveProperty(header);
     });
 
     test('forbids crawlers the origin and the preview, unless the edge asks the container', async () => {

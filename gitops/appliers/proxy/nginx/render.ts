@@ -1,5 +1,6 @@
 import Handlebars from 'handlebars';
 import { contentHash } from '../../../../base/ownership.ts';
+import { TOLD_HEADERS } from '../../../../edge/http/request-headers.ts';
 import { type VhostOptions, vhostOptions } from '../../../../sites/manifest/schema.ts';
 import type { CertificatePaths } from '../certificates.ts';
 import {
@@ -149,6 +150,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
             variableOf(header),
           ]),
         ),
+        told: TOLD_HEADERS.map((name) => name.replaceAll('-', '_')),
         limitKey: gateway === null ? 'server_name' : 'host',
         hopVariable: variableOf(hopHeader),
         oldHopVariable: variableOf(oldHopHeader),

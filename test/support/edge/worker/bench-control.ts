@@ -134,6 +134,7 @@ export default class Control extends WorkerEntrypoint<Env> {
       consent,
       events,
       webContainerVersion: null,
+      counters: {},
       probe: false,
     };
     this.env.ANALYTICS.writeDataPoint(dataPoint(record));

@@ -38,6 +38,7 @@ export const RUDE_PLUGINS: readonly Plugin[] = [
   rude('hangs_after', { after: never }),
   rude('hangs_boot', { boot: never }),
   rude('babbles', { before: garbage, after: garbage, boot: garbage }),
+  rude('elsewhere', { before: async () => new Request('https://elsewhere.test/other') }),
   rude('uses_up', {
     async after(response: Response) {
       await response.text();
