@@ -2,6 +2,7 @@ import { adblockItpDetectionTexts } from './adblock_itp_detection/texts.ts';
 import { cookieRestorationTexts } from './cookie_restoration/texts.ts';
 import { customLoaderTexts } from './custom_loader/texts.ts';
 import type { MODULES } from './document.ts';
+import { geoHeadersTexts } from './geo_headers/texts.ts';
 import { multiDomainTexts } from './multi_domain/texts.ts';
 import { serverProxyTexts } from './server_proxy/texts.ts';
 import type { PluginTexts } from './texts.ts';
@@ -13,4 +14,5 @@ export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>>
   adblock_itp_detection: adblockItpDetectionTexts,
   cookie_restoration: cookieRestorationTexts,
   multi_domain: multiDomainTexts,
+  geo_headers: geoHeadersTexts,
 };

@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
 import { BOOT_PATH, customLoaderConfig, LOADER_PATH } from './custom_loader/config.ts';
+import { config as geoHeaders } from './geo_headers/config.ts';
 import { isActiveDomain, config as multiDomain } from './multi_domain/config.ts';
 import { HIT_PATHS, serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
 
@@ -45,10 +46,11 @@ export const MODULES = {
   adblock_itp_detection: adblockItpDetection,
   cookie_restoration: cookieRestoration,
   multi_domain: multiDomain,
+  geo_headers: geoHeaders,
 } as const;
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
-export const FEATURE_FLAGS = ['cookie_restoration', 'multi_domain'] as const;
+export const FEATURE_FLAGS = ['cookie_restoration', 'multi_domain', 'geo_headers'] as const;
 
 /** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */
 export const ALWAYS_ON = ['server_proxy', 'custom_loader'] as const;

@@ -2,6 +2,7 @@ import adblockItpDetection from './adblock_itp_detection/index.ts';
 import type { Plugin } from './contract.ts';
 import cookieRestoration from './cookie_restoration/index.ts';
 import customLoader from './custom_loader/index.ts';
+import geoHeaders from './geo_headers/index.ts';
 import multiDomain from './multi_domain/index.ts';
 import serverProxy from './server_proxy/index.ts';
 
@@ -12,4 +13,5 @@ export const PLUGINS: readonly Plugin[] = [
   adblockItpDetection,
   cookieRestoration,
   multiDomain,
+  geoHeaders,
 ];
