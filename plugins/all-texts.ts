@@ -6,6 +6,7 @@ import { geoHeadersTexts } from './geo_headers/texts.ts';
 import { multiDomainTexts } from './multi_domain/texts.ts';
 import { serverProxyTexts } from './server_proxy/texts.ts';
 import type { PluginTexts } from './texts.ts';
+import { userAgentHeadersTexts } from './user_agent_headers/texts.ts';
 
 /** The texts of each plugin, by its name. */
 export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>> = {
@@ -15,4 +16,5 @@ export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>>
   cookie_restoration: cookieRestorationTexts,
   multi_domain: multiDomainTexts,
   geo_headers: geoHeadersTexts,
+  user_agent_headers: userAgentHeadersTexts,
 };

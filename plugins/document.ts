@@ -5,6 +5,7 @@ import { BOOT_PATH, customLoaderConfig, LOADER_PATH } from './custom_loader/conf
 import { config as geoHeaders } from './geo_headers/config.ts';
 import { isActiveDomain, config as multiDomain } from './multi_domain/config.ts';
 import { HIT_PATHS, serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
+import { config as userAgentHeaders } from './user_agent_headers/config.ts';
 
 /**
  * The documents that gitops writes to Workers KV and the edge reads. Both sides use these schemas, so that the edge
@@ -47,10 +48,16 @@ export const MODULES = {
   cookie_restoration: cookieRestoration,
   multi_domain: multiDomain,
   geo_headers: geoHeaders,
+  user_agent_headers: userAgentHeaders,
 } as const;
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
-export const FEATURE_FLAGS = ['cookie_restoration', 'multi_domain', 'geo_headers'] as const;
+export const FEATURE_FLAGS = [
+  'cookie_restoration',
+  'multi_domain',
+  'geo_headers',
+  'user_agent_headers',
+] as const;
 
 /** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */
 export const ALWAYS_ON = ['server_proxy', 'custom_loader'] as const;

@@ -5,6 +5,7 @@ import customLoader from './custom_loader/index.ts';
 import geoHeaders from './geo_headers/index.ts';
 import multiDomain from './multi_domain/index.ts';
 import serverProxy from './server_proxy/index.ts';
+import userAgentHeaders from './user_agent_headers/index.ts';
 
 /** The order of the hooks: `before` and `boot` run down the list, `after` runs up. */
 export const PLUGINS: readonly Plugin[] = [
@@ -14,4 +15,5 @@ export const PLUGINS: readonly Plugin[] = [
   cookieRestoration,
   multiDomain,
   geoHeaders,
+  userAgentHeaders,
 ];
