@@ -4,7 +4,7 @@ import type { ProfileStore } from '../plugins/profile.ts';
 import type { Sign } from './base/signing.ts';
 import { consentRules } from './consent.ts';
 import { type Enabled, gate } from './gate.ts';
-import { isBotRequest } from './http/arrival.ts';
+import { botScoreOf, isBotRequest } from './http/arrival.ts';
 import { EdgeError } from './http/errors.ts';
 import { etagOf } from './http/etag.ts';
 import { fetchOrigin } from './http/origin.ts';
@@ -242,5 +242,9 @@ class Context implements PluginContext {
   /** Computed only when a plugin reads it, because it may match a long list. */
   get isBot(): boolean {
     return isBotRequest(this.#request.request, this.#request);
+  }
+
+  get botScore(): number {
+    return botScoreOf(this.#request.request, this.#request);
   }
 }

@@ -1,4 +1,5 @@
 import { adblockItpDetectionTexts } from './adblock_itp_detection/texts.ts';
+import { botGuardTexts } from './bot_guard/texts.ts';
 import { cookieRestorationTexts } from './cookie_restoration/texts.ts';
 import { customLoaderTexts } from './custom_loader/texts.ts';
 import type { MODULES } from './document.ts';
@@ -17,4 +18,5 @@ export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>>
   multi_domain: multiDomainTexts,
   geo_headers: geoHeadersTexts,
   user_agent_headers: userAgentHeadersTexts,
+  bot_guard: botGuardTexts,
 };

@@ -148,6 +148,8 @@ export interface PluginContext<Settings = unknown> extends CacheScope {
   ownsLoader(token: string): Promise<boolean>;
   /** True for a verified or self-declared bot. It gets no id, and nothing is stored, restored or deleted for it. */
   readonly isBot: boolean;
+  /** 0 to 100: how surely a bot sent the request. Between 0 and 100 only with Cloudflare's Bot Management. */
+  readonly botScore: number;
   /**
    * Whether an enabled plugin keeps something in the profile's record; undefined while EDGE_CONFIG can't be read. If it
    * is false, an earlier record is deleted.

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
+import { config as botGuard } from './bot_guard/config.ts';
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
 import { BOOT_PATH, customLoaderConfig, LOADER_PATH } from './custom_loader/config.ts';
 import { config as geoHeaders } from './geo_headers/config.ts';
@@ -49,6 +50,7 @@ export const MODULES = {
   multi_domain: multiDomain,
   geo_headers: geoHeaders,
   user_agent_headers: userAgentHeaders,
+  bot_guard: botGuard,
 } as const;
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
@@ -57,6 +59,7 @@ export const FEATURE_FLAGS = [
   'multi_domain',
   'geo_headers',
   'user_agent_headers',
+  'bot_guard',
 ] as const;
 
 /** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */

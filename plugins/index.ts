@@ -1,4 +1,5 @@
 import adblockItpDetection from './adblock_itp_detection/index.ts';
+import botGuard from './bot_guard/index.ts';
 import type { Plugin } from './contract.ts';
 import cookieRestoration from './cookie_restoration/index.ts';
 import customLoader from './custom_loader/index.ts';
@@ -16,4 +17,5 @@ export const PLUGINS: readonly Plugin[] = [
   multiDomain,
   geoHeaders,
   userAgentHeaders,
+  botGuard,
 ];

@@ -100,6 +100,15 @@ export const FORWARDER_VARY = [
   FORWARDER_HEADERS.token,
 ].join(', ');
 
+/** 0 to 100: how surely a bot sent the request. Cloudflare's own score is 1 for a bot, and 99 for a person. */
+export function botScoreOf(request: Request, arrival: Parameters<typeof isBotRequest>[1]): number {
+  if (isBotRequest(request, arrival)) return 100;
+  const isPeer = !arrival.prefix && !arrival.hop?.forwardedHost;
+  const judged: unknown = isPeer ? request.cf?.botManagement : undefined;
+  const score = judged instanceof Object && 'score' in judged ? judged.score : undefined;
+  return typeof score === 'number' && score >= 1 && score <= 99 ? 100 - score : 0;
+}
+
 /** Whether a bot sent the request. Below a prefix or behind our proxy, Cloudflare knows only the server in between. */
 export function isBotRequest(
   { headers, cf }: Request,
