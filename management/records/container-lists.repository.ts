@@ -7,7 +7,10 @@ import { withProofs } from './domain-proofs.repository.ts';
 import { visibleClients } from './memberships.repository.ts';
 
 /** What lists are sorted by. The order of creation breaks ties. */
-export const SORT_KEYS = ['createdAt', 'updatedAt', 'name', 'state', 'status'] as const;
+export const SORT_KEYS = [
+  ...(['createdAt', 'updatedAt', 'name', 'state', 'status'] as const),
+  ...(['domain', 'requests', 'errors', 'lastVisit'] as const),
+] as const;
 type SortKey = (typeof SORT_KEYS)[number];
 
 /** The column of a key, and the form in which it is compared with a cursor's text. */
@@ -19,7 +22,31 @@ const KEYS: Readonly<
   name: { column: sql`containers.folded_name`, type: sql`text` },
   state: { column: sql`containers.state_name`, type: sql`text` },
   status: { column: sql`containers.status`, type: sql`text` },
+  domain: {
+    column: sql`coalesce(containers.manifest->'domains'->0->>'domain', '') collate "C"`,
+    type: sql`text`,
+  },
+  requests: { column: sql`coalesce(${dayOf(sql`sum((counts->>'n')::numeric)`)}, 0)`, type: sql`numeric` },
+  errors: {
+    column: sql`coalesce(${dayOf(sql`round(sum(coalesce((counts->>'x')::numeric, 0)) / nullif(sum((counts->>'n')::numeric), 0), 6)`)}, 0)`,
+    type: sql`numeric`,
+  },
+  lastVisit: {
+    column: sql`coalesce(${visitOf('traffic_minutes')}, ${visitOf('traffic_hours')}, ${visitOf('traffic_days')},
+      to_timestamp(0))`,
+    type: sql`timestamptz`,
+  },
 };
+
+/** A sum over a container's last 24 hours, the running one included. */
+function dayOf(sum: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`(select ${sum} from traffic_hours where container = containers.id and not probe
+    and time >= date_trunc('hour', now(), 'UTC') - interval '23 hours')`;
+}
+
+function visitOf(table: 'traffic_minutes' | 'traffic_hours' | 'traffic_days'): RawBuilder<unknown> {
+  return sql`(select max(time) from ${sql.table(table)} where container = containers.id and not probe)`;
+}
 
 export interface ListOrder {
   readonly key: SortKey;
@@ -62,8 +89,8 @@ export async function listContainers(
   const direction = directionOf(query.order);
   const rows = await selectContainers(db)
     .innerJoin(pageOf(db, query, await scopeOf(db, query)), 'page.place', 'containers.seq')
-    .select(sql<string>`${KEYS[query.order.key].column}::text`.as('sort_key'))
-    .orderBy(KEYS[query.order.key].column, direction)
+    .select(sql<string>`page.sort_value::text`.as('sort_key'))
+    .orderBy('page.sort_value', direction)
     .orderBy('containers.seq', direction)
     .execute();
   return await withProofs(db, rows);
@@ -71,7 +98,6 @@ export async function listContainers(
 
 /** The fields of containers that lists show. */
 export async function listSummaries(db: Database, query: ListQuery) {
-  const { column } = KEYS[query.order.key];
   const direction = directionOf(query.order);
   return await db
     .selectFrom('containers')
@@ -87,9 +113,9 @@ export async function listSummaries(db: Database, query: ListQuery) {
       ),
       sql<boolean>`coalesce(containers.manifest->>'serving', 'true') = 'true'`.as('serving'),
       sql<string[]>`jsonb_path_query_array(containers.manifest, '$.domains[*].domain')`.as('domains'),
-      sql<string>`${column}::text`.as('sort_key'),
+      sql<string>`page.sort_value::text`.as('sort_key'),
     ])
-    .orderBy(column, direction)
+    .orderBy('page.sort_value', direction)
     .orderBy('containers.seq', direction)
     .execute();
 }
@@ -161,7 +187,9 @@ async function scopeOf(db: Database, { caller, client }: ContainerFilter): Promi
 function pageOf(db: Database, query: ListQuery, scope: Scope) {
   const { after, limit } = query;
   const { column, type } = KEYS[query.order.key];
-  let found = db.selectFrom(candidates(db, scope).as('containers')).select('containers.seq as place');
+  let found = db
+    .selectFrom(candidates(db, scope).as('containers'))
+    .select(['containers.seq as place', column.as('sort_value')]);
   for (const condition of conditionsOf(query)) found = found.where(condition);
   if (after !== null) {
     const operator = query.order.isDescending ? sql`<` : sql`>`;
@@ -177,7 +205,8 @@ function pageOf(db: Database, query: ListQuery, scope: Scope) {
 function candidates(db: Database, { clients, hasFew }: Scope) {
   const containers = db
     .selectFrom('containers')
-    .select(['seq', 'site_id', 'status', 'health', 'state_name', 'updated_at', 'words', 'folded_name'])
+    .select(['id', 'seq', 'site_id', 'status', 'health', 'state_name', 'updated_at', 'words', 'folded_name'])
+    .select('manifest')
     .where(sql<boolean>`client_id = any (${[...clients]}::uuid[])`);
   return hasFew ? containers.offset(0) : containers;
 }

@@ -131,6 +131,58 @@ test('a list filters by several statuses, health and client', async () => {
   expect(await names('q=shop', 'elsewhere')).toEqual(['Foreign Shop']);
 });
 
+test('a list shows the traffic of the last day, and sorts by it page by page', async () => {
+  const hour = sql`date_trunc('hour', now(), 'UTC')`;
+  const counts = [
+    [0, { n: 10, x: 1 }],
+    [1, { n: 30 }],
+    [2, { n: 20, x: 10 }],
+  ] as const;
+  await sql`update traffic_state set since = ${hour} - interval '12 hours', hours_from = null`.execute(
+    world.owner,
+  );
+  await sql`update traffic_leases set collected_until = now()`.execute(world.owner);
+  for (const [index, sums] of counts) {
+    await sql`insert into traffic_hours values
+      (${ids[index]}, ${hour} - interval '2 hours', false, ${JSON.stringify(sums)}::jsonb),
+      (${ids[index]}, ${hour} - interval '1 hour', true, '{"n": 99}'),
+      (${ids[index]}, ${hour} - interval '30 hours', false, '{"n": 500}')`.execute(world.owner);
+    await sql`insert into traffic_minutes values
+      (${ids[index]}, ${hour} - make_interval(hours => 2, mins => ${index}), false, '{"n": 1}')`.execute(
+      world.owner,
+    );
+  }
+  const pages = async (sort: string) => {
+    const seen: string[] = [];
+    let cursor = '';
+    do {
+      const { status, body } = await get(`view=summary&sort=${sort}&limit=2${cursor}`);
+      expect(status).toBe(200);
+      seen.push(...body.containers.map(({ name }: { name: string }) => name));
+      cursor = body.next === null ? '' : `&cursor=${body.next}`;
+    } while (cursor !== '');
+    return seen;
+  };
+  const [first = '', second = '', third = ''] = NAMES;
+  const rest = NAMES.slice(3);
+  expect(await pages('-requests')).toEqual([second, third, first, ...rest.toReversed()]);
+  expect(await pages('requests')).toEqual([...rest, first, third, second]);
+  expect(await pages('-errors')).toEqual([third, first, ...rest.toReversed(), second]);
+  expect(await pages('-lastVisit')).toEqual([first, second, third, ...rest.toReversed()]);
+  expect(await pages('domain')).toEqual(NAMES);
+  const { body } = await get('view=summary&q=zurich');
+  const { traffic } = body.containers[0];
+  expect(traffic).toMatchObject({ requests: 10, errors: 1, lastVisitAt: expect.any(String) });
+  // Nothing is known of the time before the collection began.
+  expect(traffic.hours).toEqual([...Array(11).fill(null), ...Array(10).fill(0), 10, 0, 0]);
+  for (const sort of ['requests', 'lastVisit']) {
+    const wrong = Buffer.from(JSON.stringify([sort, 'x', '1'])).toString('base64url');
+    expect((await get(`sort=${sort}&cursor=${wrong}`)).status).toBe(400);
+  }
+  await sql`truncate traffic_hours, traffic_minutes`.execute(world.owner);
+  await sql`update traffic_state set since = null`.execute(world.owner);
+});
+
 test('a summary has what a list shows', async () => {
   const { body } = await get('view=summary&q=zurich');
   expect(body).toEqual({
@@ -155,6 +207,7 @@ test('a summary has what a list shows', async () => {
           also: [],
         },
         domains: ['list0.example'],
+        traffic: null,
         createdAt: expect.any(String),
         updatedAt: expect.any(String),
       },

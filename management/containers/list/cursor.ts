@@ -5,6 +5,13 @@ import { keyFrom, wrongCursor } from '../../view/page.ts';
 /** In a list by creation, a cursor is a number, as all cursors were before lists could be sorted. */
 const NUMBER = /^\d{1,18}$/;
 
+const TIME = /^\d{4}-\d\d-\d\d [\d:.]{8,15}[+-]\d\d(:\d\d)?$/;
+const FIGURE = /^\d{1,18}(\.\d{1,20})?$/;
+/** The text of values that aren't text in the database. */
+const FORMS: Partial<Record<ListOrder['key'], RegExp>> = {
+  ...{ updatedAt: TIME, lastVisit: TIME, requests: FIGURE, errors: FIGURE },
+};
+
 const position = z.tuple([z.string(), z.string().max(200), z.string().regex(NUMBER)]);
 
 /** The text of a position in a list of this order. */
@@ -21,7 +28,7 @@ export function positionOf(sort: string, { key }: ListOrder, cursor: string): Li
   }
   const [of, text, seq] = keyFrom(cursor, position) ?? [];
   if (of !== sort || text === undefined || seq === undefined) throw wrongCursor();
-  if (key === 'updatedAt' && !/^\d{4}-\d\d-\d\d [\d:.]{8,15}[+-]\d\d(:\d\d)?$/.test(text))
-    throw wrongCursor();
+  const form = FORMS[key];
+  if (form !== undefined && !form.test(text)) throw wrongCursor();
   return { key: text, seq };
 }

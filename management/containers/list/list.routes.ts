@@ -13,6 +13,7 @@ import {
   SORT_KEYS,
   type SummaryRow,
 } from '../../records/container-lists.repository.ts';
+import { lastDays } from '../../records/last-days.repository.ts';
 import { presentContainer } from '../../view/present.ts';
 import { cursorOf, positionOf } from './cursor.ts';
 import {
@@ -25,7 +26,7 @@ import {
 } from './list.schema.ts';
 
 /** Lists of containers, and how many there are. */
-export function listRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
+export function listRoutes({ db, settings, clock }: Context): FastifyPluginAsyncZod {
   const tags = ['containers'];
 
   return async (app) => {
@@ -65,7 +66,14 @@ export function listRoutes({ db, settings }: Context): FastifyPluginAsyncZod {
         };
         if (view === 'summary') {
           const rows = await listSummaries(db, query);
-          return { containers: rows.slice(0, limit).map(summaryOf), next: nextAfter(rows) };
+          const shown = rows.slice(0, limit);
+          const traffic = await lastDays(
+            db,
+            shown.map(({ id }) => id),
+            clock.date(),
+          );
+          const containers = shown.map((row) => summaryOf(row, traffic?.(row.id) ?? null));
+          return { containers, next: nextAfter(rows) };
         }
         const rows = await listContainers(db, query);
         const containers = rows.slice(0, limit).map((row) => presentContainer(row, settings));
@@ -101,7 +109,7 @@ function orderOf(sort: string): ListOrder {
   return { key, isDescending };
 }
 
-function summaryOf(row: SummaryRow): ContainerSummary {
+function summaryOf(row: SummaryRow, traffic: ContainerSummary['traffic']): ContainerSummary {
   return {
     id: row.id,
     siteId: row.site_id,
@@ -115,6 +123,7 @@ function summaryOf(row: SummaryRow): ContainerSummary {
     health: row.health,
     state: row.state,
     domains: row.domains,
+    traffic,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),
   };

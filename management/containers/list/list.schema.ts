@@ -32,7 +32,10 @@ export const listQuery = z
     health: severalOf(HEALTHS).optional(),
     state: severalOf(SITE_STATES).optional(),
     domain: givenDomain.optional(),
-    sort: z.enum(SORTS).default('-createdAt').meta({ description: 'with `-`: the greatest first' }),
+    sort: z.enum(SORTS).default('-createdAt').meta({
+      description:
+        'with `-`: the greatest first; `requests` and `errors` (their share) are of the last 24 hours',
+    }),
     view: z
       .enum(['full', 'summary'])
       .default('full')
@@ -60,6 +63,20 @@ const summary = z
     health: z.enum(HEALTHS),
     state: stateView,
     domains: z.array(z.string()),
+    traffic: z
+      .object({
+        requests: z.int(),
+        errors: z.int().meta({ description: 'requests that were answered with an error code' }),
+        hours: z.array(z.int().nullable()).meta({
+          description: 'requests of each hour, the running one last; null: not known',
+        }),
+        lastVisitAt: z.iso
+          .datetime()
+          .nullable()
+          .meta({ description: 'to a minute while minutes are kept, later to an hour or a day' }),
+      })
+      .nullable()
+      .meta({ description: 'of the last 24 hours; null: this installation has collected none' }),
     createdAt: z.iso.datetime(),
     updatedAt: z.iso.datetime(),
   })
