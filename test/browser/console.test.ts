@@ -260,7 +260,7 @@ describeWith('chromium', 'the console', () => {
       expect(await page.locator('tbody tr').count()).toBe(1);
       expect(new URL(page.url()).search).toBe('?q=bremen');
     });
-    for (const name of ['Name', 'State', 'Changed']) {
+    for (const name of ['Name', 'State', 'Last visit']) {
       while (!(await page.getByRole('button', { name, exact: true }).evaluate(isFocused))) {
         await page.keyboard.press('Tab');
       }

@@ -51,7 +51,7 @@ async function takePictures(): Promise<void> {
 }
 
 async function take(page: Page, { shows, typed = {} }: Picture): Promise<Buffer> {
-  await page.getByRole('button', { name: 'Log out' }).waitFor({ state: 'attached' });
+  await page.getByText('Log out').waitFor({ state: 'attached' });
   for (const [label, value] of Object.entries(typed)) {
     await page.getByLabel(label, { exact: true }).fill(value);
   }

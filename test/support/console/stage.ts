@@ -106,7 +106,7 @@ export class ConsoleStage {
     });
     await page.goto(`${this.url}${path}`);
     await page.getByRole('button', { name: `The ${subject}` }).click();
-    await page.getByRole('button', { name: 'Log out' }).waitFor();
+    await page.getByText('Log out').waitFor({ state: 'attached' });
     return { page, complaints };
   }
 }

@@ -17,7 +17,10 @@ export const CONTAINER_STATES: readonly State[] = [
 ];
 /** Those that ask for something to be done. */
 export const TROUBLE: readonly State[] = ['failing', 'change_refused', 'waits_for_dns'];
-const SORT_KEYS = ['createdAt', 'updatedAt', 'name', 'state'] as const;
+const SORT_KEYS = [
+  ...(['createdAt', 'updatedAt', 'name', 'state'] as const),
+  ...(['domain', 'requests', 'errors', 'lastVisit'] as const),
+] as const;
 type SortKey = (typeof SORT_KEYS)[number];
 type Sort = SortKey | `-${SortKey}`;
 

@@ -3,7 +3,7 @@ import { useLocation } from 'preact-iso';
 import { fetchContainers } from '../data/containers.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { isPaletteOpen } from './palette-state.ts';
-import { visiblePlaces } from './shell.tsx';
+import { visibleGroups } from './places.tsx';
 
 interface Choice {
   readonly path: string;
@@ -24,7 +24,8 @@ function OpenPalette() {
   const [found, setFound] = useState<readonly Choice[]>([]);
   const [at, setAt] = useState(0);
   const input = useRef<HTMLInputElement>(null);
-  const screens = visiblePlaces()
+  const screens = visibleGroups()
+    .flatMap(({ places }) => places)
     .filter(({ name }) => name.toLowerCase().includes(text.trim().toLowerCase()))
     .map(({ path, name }) => ({ path, name, kind: 'Screen' }));
   const choices = [...found, ...screens].slice(0, 14);
@@ -55,7 +56,8 @@ function OpenPalette() {
   const go = (choice: Choice | undefined) => {
     if (choice === undefined) return;
     close();
-    route(choice.path);
+    if (choice.path.startsWith('/console')) route(choice.path);
+    else location.assign(choice.path);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;

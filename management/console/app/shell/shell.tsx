@@ -1,47 +1,30 @@
 import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import { useLocation } from 'preact-iso';
 import { isLive } from '../data/events.ts';
 import { me } from '../data/session.ts';
+import { shownClient } from '../data/shown-client.ts';
 import { logOut } from './log-out.ts';
 import { Mark } from './login.tsx';
 import { isPaletteOpen } from './palette-state.ts';
+import { Icon, visibleGroups } from './places.tsx';
 import { nextTheme, theme } from './theme.ts';
 
-interface Place {
-  readonly path: string;
-  readonly name: string;
-  /** Only operators can read it. */
-  readonly isOperators?: boolean;
-}
+const FIND = 'M7 2a5 5 0 1 1 0 10A5 5 0 0 1 7 2M11 11l3.5 3.5';
+const THEME = 'M8 2a6 6 0 1 0 0 12zM8 2a6 6 0 0 1 0 12';
+const LOG_OUT = 'M6 2H2v12h4M10 4.5 13.5 8 10 11.5M6 8h7';
 
-/** The screens in the order of the navigation. */
-const PLACES: readonly Place[] = [
-  { path: '/console', name: 'Overview' },
-  { path: '/console/containers', name: 'Containers' },
-  { path: '/console/requests', name: 'Requests' },
-  { path: '/console/usage', name: 'Usage' },
-  { path: '/console/changes', name: 'Changes' },
-  { path: '/console/plans', name: 'Plans', isOperators: true },
-  { path: '/console/drift', name: 'Drift', isOperators: true },
-  { path: '/console/hosts', name: 'Hosts', isOperators: true },
-  { path: '/console/rollouts', name: 'Rollouts', isOperators: true },
-  { path: '/console/clients', name: 'Clients' },
-  { path: '/console/organisations', name: 'Organisations' },
-  { path: '/console/tokens', name: 'Tokens' },
-  { path: '/console/webhooks', name: 'Webhooks' },
-  { path: '/console/audit', name: 'Audit' },
-];
-
-/** This many screens fit beside the rest of the bar; if there are more, they get a row of their own. */
-const MOST_IN_ROW = 9;
-
-export function visiblePlaces(): readonly Place[] {
-  return PLACES.filter(({ isOperators }) => !isOperators || me().isOperator);
-}
-
-/** The frame of all screens. */
+/** The frame of all screens: the navigation at the side (in a drawer on phones), and the screen. */
 export function Shell({ children }: { children: ComponentChildren }) {
-  const { path } = useLocation();
+  const { path, url } = useLocation();
+  const [isOpen, open] = useState(false);
+  useEffect(() => open(false), [url]);
+  useEffect(() => {
+    if (!isOpen) return;
+    const onKeyDown = ({ key }: KeyboardEvent) => key === 'Escape' && open(false);
+    document.addEventListener('keydown', onKeyDown);
+    return () => document.removeEventListener('keydown', onKeyDown);
+  }, [isOpen]);
   const isHere = (place: string) =>
     place === '/console' ? path === place : path === place || path.startsWith(`${place}/`);
   const { name, subject } = me();
@@ -50,44 +33,97 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <a class="skip" href="#main">
         Skip to the content
       </a>
-      <header class={visiblePlaces().length > MOST_IN_ROW ? 'bar many' : 'bar'}>
-        <a class="brand" href="/console" aria-label="Tagyard: overview">
-          <Mark /> <span>Tagyard</span>
-        </a>
+      <header class="top">
+        <Brand />
+        <button type="button" aria-expanded={isOpen} aria-controls="side" onClick={() => open(!isOpen)}>
+          {isOpen ? 'Close' : 'Menu'}
+        </button>
+      </header>
+      <aside class={isOpen ? 'side open' : 'side'} id="side" aria-label="Navigation">
+        <Brand />
+        <ClientChoice />
+        <button
+          type="button"
+          class="find"
+          onClick={() => {
+            open(false);
+            isPaletteOpen.value = true;
+          }}
+        >
+          <Icon path={FIND} /> <span class="name">Find</span> <kbd>⌘K</kbd>
+        </button>
         <nav aria-label="Screens">
-          {visiblePlaces().map((place) => (
-            <a key={place.path} href={place.path} aria-current={isHere(place.path) ? 'page' : undefined}>
-              {place.name}
-            </a>
+          {visibleGroups().map((group) => (
+            <>
+              <h2 key={group.name}>
+                <span>{group.name}</span>
+              </h2>
+              {group.places.map((place) => (
+                <a
+                  key={place.path}
+                  href={place.path}
+                  title={place.name}
+                  aria-current={isHere(place.path) ? 'page' : undefined}
+                >
+                  <Icon path={place.icon} /> <span class="name">{place.name}</span>
+                </a>
+              ))}
+            </>
           ))}
         </nav>
-        <div class="bar-end">
-          <button
-            type="button"
-            class="find"
-            onClick={() => {
-              isPaletteOpen.value = true;
-            }}
-          >
-            Find <kbd>⌘K</kbd>
-          </button>
-          <button type="button" class="quiet" onClick={nextTheme}>
-            Theme: {theme.value === 'system' ? 'auto' : theme.value}
-          </button>
+        <div class="side-end">
           <span class={`live ${isLive.value ? 'on' : ''}`} role="status">
             {isLive.value ? 'Live' : 'Connecting'}
           </span>
           <span class="who" title={subject}>
             {name || subject}
           </span>
-          <button type="button" class="quiet" onClick={() => void logOut()}>
-            Log out
+          <button type="button" class="quiet" title="Theme" onClick={nextTheme}>
+            <Icon path={THEME} />
+            <span class="name">Theme: {theme.value === 'system' ? 'auto' : theme.value}</span>
+          </button>
+          <button type="button" class="quiet" title="Log out" onClick={() => void logOut()}>
+            <Icon path={LOG_OUT} /> <span class="name">Log out</span>
           </button>
         </div>
-      </header>
+      </aside>
       <main id="main" tabIndex={-1}>
         {children}
       </main>
     </div>
+  );
+}
+
+function Brand() {
+  return (
+    <a class="brand" href="/console" aria-label="Tagyard: overview">
+      <Mark /> <span class="name">Tagyard</span>
+    </a>
+  );
+}
+
+/** Whose containers the overview and the list show. */
+function ClientChoice() {
+  const { path, query, route } = useLocation();
+  const { clients } = me();
+  if (clients.length < 2) return null;
+  return (
+    <select
+      aria-label="Client"
+      value={query.client ?? shownClient.value}
+      onChange={({ currentTarget: { value } }) => {
+        shownClient.value = value;
+        if (path !== '/console/containers') return;
+        const { client: _old, cursor: _page, ...rest } = query;
+        route(`${path}?${new URLSearchParams(value === '' ? rest : { ...rest, client: value })}`);
+      }}
+    >
+      <option value="">All clients</option>
+      {clients.map(({ id, name }) => (
+        <option key={id} value={id}>
+          {name}
+        </option>
+      ))}
+    </select>
   );
 }

@@ -75,6 +75,12 @@ export function dollars(amount: number): string {
   return `$${amount.toLocaleString('en', digits)}`;
 }
 
+/** A fraction in percent, with a decimal below ten: `0.6 %`, `67 %`. */
+export function percent(fraction: number): string {
+  const value = fraction * 100;
+  return `${value.toFixed(value === 0 || value >= 10 ? 0 : 1)} %`;
+}
+
 export function count(number: number): string {
   return number.toLocaleString('en');
 }

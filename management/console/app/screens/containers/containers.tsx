@@ -2,6 +2,7 @@ import { useLocation } from 'preact-iso';
 import { fetchContainers, fetchCounts, filterOf } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
 import { mayAct, mayEdit, me } from '../../data/session.ts';
+import { shownClient } from '../../data/shown-client.ts';
 import { Page } from '../../parts/page.tsx';
 import { Empty, Known } from '../../parts/states.tsx';
 import { plural } from '../../text/format.ts';
@@ -16,11 +17,12 @@ const PAGE_SIZE = 50;
 /** All containers. Search, filters and page are in the address, so that a link shows the same to another person. */
 export function ContainersScreen() {
   const { query, route } = useLocation();
-  const filter = filterOf(query);
+  const client = query.client ?? shownClient.value;
+  const filter = filterOf({ ...query, client });
   const key = JSON.stringify(filter);
   const list = useQuery(`containers list ${key}`, () => fetchContainers({ ...filter, limit: PAGE_SIZE }));
   const counts = useQuery(`containers counts ${filter.client ?? ''}`, () => fetchCounts(filter.client));
-  const selection = useSelection(filterText({ ...query, sort: '' }), list.data?.containers ?? []);
+  const selection = useSelection(filterText({ ...query, client, sort: '' }), list.data?.containers ?? []);
   const mayCreate = me().clients.some(({ id }) => mayAct(id));
   const mayChange = me().clients.some(({ id }) => mayEdit(id));
   const change = (changes: Readonly<Record<string, string | undefined>>, replace = false) => {
@@ -34,7 +36,7 @@ export function ContainersScreen() {
     const text = next.toString();
     route(`/console/containers${text === '' ? '' : `?${text}`}`, replace);
   };
-  const isFiltered = ['q', 'client', 'state'].some((name) => name in query);
+  const isFiltered = client !== '' || 'q' in query || 'state' in query;
   return (
     <Page
       title="Containers"
@@ -54,7 +56,13 @@ export function ContainersScreen() {
           containers.length === 0 ? (
             isFiltered ? (
               <Empty title="No container matches">
-                <a class="button" href="/console/containers">
+                <a
+                  class="button"
+                  href="/console/containers"
+                  onClick={() => {
+                    shownClient.value = '';
+                  }}
+                >
                   Clear the filters
                 </a>
               </Empty>

@@ -1,6 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { CONTAINER_STATES } from '../../data/containers.ts';
-import { me } from '../../data/session.ts';
 import { stateWords } from '../../text/status.ts';
 
 /** Keys that are pressed within this time are one search, milliseconds. */
@@ -30,7 +29,6 @@ export function Filters({ query, change }: { query: Readonly<Record<string, stri
     }, TYPING_MS);
     return () => clearTimeout(timer);
   }, [text]);
-  const clients = me().clients;
   return (
     <search class="filters">
       <input
@@ -44,20 +42,6 @@ export function Filters({ query, change }: { query: Readonly<Record<string, stri
         onInput={({ currentTarget }) => setText(currentTarget.value)}
       />
       <StateChoice value={query.state} set={(state) => change({ state })} />
-      {clients.length > 1 && (
-        <select
-          aria-label="Client"
-          value={query.client ?? ''}
-          onChange={({ currentTarget }) => change({ client: currentTarget.value })}
-        >
-          <option value="">All clients</option>
-          {clients.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </select>
-      )}
     </search>
   );
 }

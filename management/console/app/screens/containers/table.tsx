@@ -1,7 +1,10 @@
 import { shownHost } from '../../../../../base/host-name.ts';
+import { DayBar } from '../../charts/day-bar.tsx';
 import type { ListedContainer } from '../../data/containers.ts';
 import { clientName } from '../../data/session.ts';
-import { Ago, States } from '../../parts/marks.tsx';
+import { Ago, StateMark } from '../../parts/marks.tsx';
+import { count, percent } from '../../text/format.ts';
+import { stateWords } from '../../text/status.ts';
 import { isChoosable, type Selection } from './selection.ts';
 
 interface Column {
@@ -12,12 +15,22 @@ interface Column {
 }
 
 const COLUMNS: readonly Column[] = [
-  { name: 'Name', sort: 'name' },
-  { name: 'Domains', class: 'wide-only' },
-  { name: 'Client', class: 'wide-only' },
-  { name: 'State', sort: 'state' },
-  { name: 'Changed', sort: 'updatedAt', class: 'right wide-only' },
+  { name: 'Name', sort: 'name', class: 'name' },
+  { name: 'Domain', sort: 'domain', class: 'domain' },
+  { name: 'State', sort: 'state', class: 'state-of' },
+  { name: 'Last 24 hours', class: 'day' },
+  { name: 'Requests', sort: 'requests', class: 'right sum' },
+  { name: 'Errors', sort: 'errors', class: 'right share' },
+  { name: 'Last visit', sort: 'lastVisit', class: 'right visit' },
 ];
+
+/** What is sorted from its greatest value on first. */
+const GREATEST_FIRST = ['requests', 'errors', 'lastVisit'];
+
+function nextSort(by: string, sort: string): string {
+  const first = GREATEST_FIRST.includes(by) ? `-${by}` : by;
+  return sort === first ? (first === by ? `-${by}` : by) : first;
+}
 
 /** One page of containers. Each row is a link with the container's name. */
 export function ContainerTable({
@@ -38,7 +51,7 @@ export function ContainerTable({
   const isDown = sort.startsWith('-');
   return (
     <div class="table-box" aria-busy={isOld}>
-      <table class="list">
+      <table class="list fixed">
         <thead>
           <tr>
             {selection !== null && (
@@ -56,11 +69,7 @@ export function ContainerTable({
                 {by === undefined ? (
                   name
                 ) : (
-                  <button
-                    type="button"
-                    class="sort"
-                    onClick={() => onSort(by === key && !isDown ? `-${by}` : by)}
-                  >
+                  <button type="button" class="sort" onClick={() => onSort(nextSort(by, sort))}>
                     {name}
                   </button>
                 )}
@@ -101,8 +110,9 @@ function PagePick({
 }
 
 function Row({ container, selection }: { container: ListedContainer; selection: Selection | null }) {
-  const { id, name, domains, clientId, state, updatedAt } = container;
+  const { id, name, domains, clientId, state, traffic } = container;
   const further = domains.length - 1;
+  const shown = domains.map(shownHost);
   const isChosen = selection?.chosen.has(id) ?? false;
   return (
     <tr class={isChosen ? 'chosen' : undefined}>
@@ -119,10 +129,11 @@ function Row({ container, selection }: { container: ListedContainer; selection: 
           )}
         </td>
       )}
-      <td>
+      <td class="name">
         <a
           class="strong row-link"
           href={`/console/containers/${id}`}
+          title={`${name}, ${clientName(clientId)}`}
           data-row
           onKeyDown={({ key, shiftKey }) => {
             if (key.toLowerCase() === 'x' && isChoosable(container)) selection?.toggle(container, shiftKey);
@@ -131,16 +142,20 @@ function Row({ container, selection }: { container: ListedContainer; selection: 
           {name}
         </a>
       </td>
-      <td class="wide-only">
-        {shownHost(domains[0] ?? '')}
-        {further > 0 && <span class="dim" title={domains.map(shownHost).join(', ')}>{` +${further}`}</span>}
+      <td class="domain dim" title={shown.join(', ')}>
+        {shown[0]}
+        {further > 0 && ` +${further}`}
       </td>
-      <td class="wide-only">{clientName(clientId)}</td>
-      <td>
-        <States state={state} />
+      <td class="state-of">
+        <StateMark of={state.name} title={[state.sentence, ...state.also.map(stateWords)].join(' · ')} />
       </td>
-      <td class="right dim wide-only">
-        <Ago at={updatedAt} />
+      <td class="day">{traffic !== null && <DayBar hours={traffic.hours} />}</td>
+      <td class="right sum">{traffic === null ? '–' : count(traffic.requests)}</td>
+      <td class="right share">
+        {traffic === null || traffic.requests === 0 ? '–' : percent(traffic.errors / traffic.requests)}
+      </td>
+      <td class="right dim visit">
+        {traffic === null || traffic.lastVisitAt === null ? '–' : <Ago at={traffic.lastVisitAt} />}
       </td>
     </tr>
   );
