@@ -50,6 +50,9 @@ export const sharedSettings = z.object({
     .positive()
     .default(30)
     .describe('How often a remote sites repo is fetched.'),
+  SITES_REPO_PASSWORD_FILE: optionalText.describe(
+    'A file whose first line is the password or token for an HTTPS `SITES_REPO`, whose URL may name the user (default: `git`). It is read whenever git needs it, so another program can replace it (docs/gitops.md).',
+  ),
   SITES_SIGNING_KEY_FILE: optionalText.describe(
     'The file of the SSH key that signs every commit, without a passphrase (docs/gitops.md). Needs `ssh-keygen`. Unset: commits are not signed.',
   ),

@@ -43,6 +43,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
     cacheDir: env.STATE_DIR,
     branch: env.SITES_BRANCH,
     gitConfig: env.SITES_REPO_GIT_CONFIG,
+    passwordFile: env.SITES_REPO_PASSWORD_FILE,
     signingKey: env.SITES_SIGNING_KEY_FILE,
     committer: env.SITES_COMMITTER,
     pollSeconds: env.SITES_POLL_SECONDS,

@@ -102,6 +102,7 @@ export const environment = z.object({
   STATE_DIR: z.string().default('.tagyard/management'),
   SITES_REPO: z.string().describe('The sites repo: a git URL, or the path of a bare repo.'),
   SITES_REPO_GIT_CONFIG: z.string().optional(),
+  SITES_REPO_PASSWORD_FILE: z.string().optional(),
   SITES_SIGNING_KEY_FILE: z.string().optional(),
   SITES_COMMITTER: personSetting.optional(),
   SITES_BRANCH: z.string().default('main'),

@@ -108,6 +108,7 @@ async function build(
       cacheDir: env.STATE_DIR,
       branch: env.SITES_BRANCH,
       gitConfig: env.SITES_REPO_GIT_CONFIG,
+      passwordFile: env.SITES_REPO_PASSWORD_FILE,
       signingKey: env.SITES_SIGNING_KEY_FILE,
       committer: env.SITES_COMMITTER,
       pollSeconds: env.SITES_POLL_SECONDS,

@@ -19,7 +19,12 @@ import { type Environment, readEnvironment } from './env.ts';
 async function managementPreflight(env: Environment): Promise<PartCheck[]> {
   return await Promise.all([
     checkDatabase(env),
-    checkRights({ url: env.SITES_REPO, branch: env.SITES_BRANCH, gitConfig: env.SITES_REPO_GIT_CONFIG }),
+    checkRights({
+      url: env.SITES_REPO,
+      branch: env.SITES_BRANCH,
+      gitConfig: env.SITES_REPO_GIT_CONFIG,
+      passwordFile: env.SITES_REPO_PASSWORD_FILE,
+    }),
     checkProvisioner(env),
     checkClock(new URL('/healthz', env.INFRA_PROVISIONER_URL).href),
     checkVerification(env),

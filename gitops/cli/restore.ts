@@ -151,13 +151,14 @@ async function withBundle(source: Source, work: (path: string) => Promise<void>)
 /** The sites repository outlives the host. It gets the commits only if it is empty. */
 async function restoreRepo(bundle: string, settings: SettingsOfDaemon, made: About): Promise<void> {
   const { SITES_REPO: url = '', SITES_BRANCH: branch = 'main', SITES_REPO_GIT_CONFIG: gitConfig } = settings;
+  const { SITES_REPO_PASSWORD_FILE: passwordFile } = settings;
   if (url.startsWith('/') && !existsSync(url)) return await cloneBundle(bundle, url);
   const cacheDir = dirname(bundle);
-  const repo = await openSitesRepo({ url, branch, gitConfig, cacheDir });
+  const repo = await openSitesRepo({ url, branch, gitConfig, passwordFile, cacheDir });
   if ((await repo.head()) === null) {
     const copy = join(cacheDir, 'copy.git');
     await cloneBundle(bundle, copy);
-    await pushAll(copy, url, gitConfig);
+    await pushAll(copy, url, gitConfig, passwordFile);
   } else if (made.revision !== null && !(await repo.has(made.revision))) {
     throw new CliError(
       `SITES_REPO doesn’t have the commit ${made.revision}, which it had at the backup: it is another repository, or its history was rewritten`,

@@ -71,7 +71,12 @@ export async function tryHostSettings(
     await Promise.all([
       checkClock(env.CLOUDFLARE_API_URL),
       checkAgeIdentity(env.AGE_IDENTITY_FILE, recipient),
-      checkRights({ url: env.SITES_REPO, branch: env.SITES_BRANCH, gitConfig: env.SITES_REPO_GIT_CONFIG }),
+      checkRights({
+        url: env.SITES_REPO,
+        branch: env.SITES_BRANCH,
+        gitConfig: env.SITES_REPO_GIT_CONFIG,
+        passwordFile: env.SITES_REPO_PASSWORD_FILE,
+      }),
       checkZone(account, env.EDGE_DOMAIN),
       checkToken(account, { writesDns: env.DNS_PROVIDER === 'cloudflare' }),
       checkEdgeKv(account),

@@ -31,8 +31,13 @@ export async function cloneBundle(bundle: string, path: string): Promise<void> {
 }
 
 /** Sends everything of a bare repository to an empty remote one. */
-export async function pushAll(path: string, remote: string, gitConfig?: string): Promise<void> {
-  const { url, env } = withoutCredentials(remote);
+export async function pushAll(
+  path: string,
+  remote: string,
+  gitConfig?: string,
+  passwordFile?: string,
+): Promise<void> {
+  const { url, env } = withoutCredentials(remote, passwordFile);
   const settings = gitConfig === undefined ? {} : { GIT_CONFIG_GLOBAL: gitConfig };
   const run = gitOf(path, () => undefined, { ...settings, ...env });
   await wrapGitError('push', () => run(['push', '--progress', url, ...REFS]));

@@ -11,6 +11,7 @@ export interface RemoteRepo {
   readonly url: string;
   readonly branch: string;
   readonly gitConfig?: string | undefined;
+  readonly passwordFile?: string | undefined;
 }
 
 const TRIED = 'refs/heads/tagyard-check';
@@ -21,11 +22,16 @@ const COMMIT = `commit ${TRIED}\ncommitter Tagyard <> 0 +0000\ndata 0\n\ndone\n`
  * The branches of the sites repository, if this process may read it and push to it: a push that git only tries shows
  * that. Throws an error with the server's own words.
  */
-export async function askRights({ url, branch, gitConfig }: RemoteRepo): Promise<readonly string[]> {
+export async function askRights({
+  url,
+  branch,
+  gitConfig,
+  passwordFile,
+}: RemoteRepo): Promise<readonly string[]> {
   const here = isRepository(url);
   const folder = here ? url : await mkdtemp(join(tmpdir(), 'tagyard-rights-'));
   try {
-    const { url: clean, env } = withoutCredentials(url);
+    const { url: clean, env } = withoutCredentials(url, passwordFile);
     const git = gitOf(folder, () => undefined, { ...gitSettings(gitConfig), ...env });
     if (here) {
       await Promise.all(['objects', 'refs'].map((name) => access(join(url, name), constants.W_OK)));

@@ -29,6 +29,8 @@ interface SitesRepoOptions {
   readonly branch?: string;
   /** A file of git's settings, for example how to reach the remote. Git reads no others but the repository's own. */
   readonly gitConfig?: string | undefined;
+  /** A file whose first line is the password or token for an HTTPS remote, read whenever git needs it. */
+  readonly passwordFile?: string | undefined;
   /** The file of the SSH key that signs commits; unset: they aren't signed. */
   readonly signingKey?: string | undefined;
   /** Default: Tagyard. */
@@ -66,7 +68,7 @@ export class SitesRepo {
   constructor(path: string, remote: string | null, options: Partial<SitesRepoOptions> = {}) {
     this.#onNotice = options.onNotice ?? (() => undefined);
     const branch = options.branch ?? 'main';
-    const { url, env: credentials } = withoutCredentials(remote ?? '');
+    const { url, env: credentials } = withoutCredentials(remote ?? '', options.passwordFile);
     const run = gitOf(path, this.#onNotice, { ...gitSettings(options.gitConfig), ...credentials });
     const open = async () => {
       this.#onNotice(`${path}, the mirror of the sites repository, was gone; it is made again`);
@@ -278,9 +280,10 @@ export function gitSettings(gitConfig: string | undefined): Readonly<Record<stri
 
 /** Opens a local bare repository in place, or mirrors a remote one under `cacheDir`. */
 export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRepo> {
-  const { url, cacheDir, branch = 'main', gitConfig, signingKey } = options;
+  const { url, cacheDir, branch = 'main', gitConfig, passwordFile, signingKey } = options;
   // Git would ignore a missing file, or read it only for the first commit.
   await demandFile('SITES_REPO_GIT_CONFIG', gitConfig);
+  await demandFile('SITES_REPO_PASSWORD_FILE', passwordFile);
   await demandFile('SITES_SIGNING_KEY_FILE', signingKey);
   if (existsSync(join(url, 'HEAD'))) return new SitesRepo(url, null, options);
   if (!/^[a-z+]+:\/\/|^[^/]+@[^/]+:/.test(url)) {
