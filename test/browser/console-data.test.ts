@@ -245,7 +245,11 @@ describeWith('chromium', 'the console with data', () => {
   test('searches the output of the tag servers, and follows it with a bounded number of rows', async () => {
     const { stage, print } = full;
     await using visitor = await chromium.newContext();
-    const { page, complaints } = await stage.logIn(visitor, 'viewer', `/console/containers/${outlet}`);
+    const { page, complaints } = await stage.logIn(
+      visitor,
+      'viewer',
+      `/console/containers/${outlet}/requests`,
+    );
     const lines = page.locator('.log-lines tbody tr');
     await page.getByRole('link', { name: 'Output of the tag servers' }).click();
     await page.getByText('Nothing was printed in this time').waitFor();
@@ -392,6 +396,8 @@ describeWith('chromium', 'the console with data', () => {
     const { page: theirs } = await stage.logIn(other, 'viewer', `/console/containers/${shop}`);
     await theirs.locator('#checklist').getByText('1 of 6 done').waitFor();
     expect(await theirs.getByLabel('Check an export').count()).toBe(0);
+    await theirs.goto(`${stage.url}/console/containers/${shop}/domains`);
+    await theirs.getByRole('heading', { name: 'Verification' }).waitFor();
     expect(await theirs.locator('#handover').count()).toBe(0);
   });
 
@@ -408,11 +414,11 @@ describeWith('chromium', 'the console with data', () => {
     expect(url).toMatch(new RegExp(`^${stage.url}/handover/tgh_`));
     await section.getByText('Waits for DNS').or(section.getByText('Complete')).first().waitFor();
     expect(await (await fetch(url)).text()).toContain('DNS records for Acme');
-    await page.goto(`${stage.url}/console/containers/${outlet}`);
+    await page.goto(`${stage.url}/console/containers/${outlet}/domains`);
     await section.getByText('All containers', { exact: true }).waitFor();
     await section.getByRole('button', { name: 'Make a link' }).click();
     await section.getByText('=Outlet', { exact: true }).waitFor();
-    await page.goto(`${stage.url}/console/containers/${shop}`);
+    await page.goto(`${stage.url}/console/containers/${shop}/domains`);
     await section.getByText('All containers', { exact: true }).waitFor();
     expect(await section.getByText('=Outlet', { exact: true }).count()).toBe(0);
     await section.getByRole('button', { name: /^Revoke the link/ }).click();

@@ -28,10 +28,10 @@ describeWith('chromium', 'the forms of a container', () => {
     (await stage.world.call('GET', `/server-containers/${shop}`, { as: 'owner' })).body;
   const patch = (body: object) =>
     stage.world.call('PATCH', `/server-containers/${shop}`, { as: 'admin', body });
-  const visit = async (subject: string, colorScheme: 'light' | 'dark' = 'light') => {
+  const visit = async (subject: string, tab: string, colorScheme: 'light' | 'dark' = 'light') => {
     const visitor = await chromium.newContext({ colorScheme });
     await visitor.addInitScript({ content: axeCore.source });
-    const path = `/console/containers/${shop}`;
+    const path = `/console/containers/${shop}/${tab}`;
     const { page, complaints } = await stage.logIn(visitor, subject, path);
     await settled(page);
     return { visitor, page, complaints, [Symbol.asyncDispose]: () => visitor[Symbol.asyncDispose]() };
@@ -47,7 +47,7 @@ describeWith('chromium', 'the forms of a container', () => {
   };
 
   test('add a domain with a path of its own, show its configurations, and order the domains', async () => {
-    await using visited = await visit('owner', 'dark');
+    await using visited = await visit('owner', 'domains', 'dark');
     const { page, complaints } = visited;
     await page.getByRole('button', { name: 'Add a domain' }).click();
     const form = page.getByRole('form', { name: 'New domain' });
@@ -92,7 +92,7 @@ describeWith('chromium', 'the forms of a container', () => {
   });
 
   test('show another person’s change instead of overwriting it, and plan again on top of it', async () => {
-    await using visited = await visit('owner');
+    await using visited = await visit('owner', 'domains');
     const { page } = visited;
     await page.getByRole('button', { name: 'Edit acme.example', exact: true }).click();
     const form = page.getByRole('form', { name: 'Settings of acme.example' });
@@ -115,7 +115,7 @@ describeWith('chromium', 'the forms of a container', () => {
   });
 
   test('show each change since the page was read, or the newest five and that there are more', async () => {
-    await using visited = await visit('owner');
+    await using visited = await visit('owner', 'domains');
     const { page } = visited;
     const names = (first: number, count: number) =>
       Array.from({ length: count }, (_, index) => `Change ${first + index}`);
@@ -144,7 +144,7 @@ describeWith('chromium', 'the forms of a container', () => {
   });
 
   test('take a service account’s key from a file, and name what is wrong with it', async () => {
-    await using visited = await visit('owner');
+    await using visited = await visit('owner', 'settings');
     const { page, complaints } = visited;
     const section = page.locator('#keys');
     const upload = (content: string, name = 'key.json') =>
@@ -173,7 +173,7 @@ describeWith('chromium', 'the forms of a container', () => {
   });
 
   test('set resources, the configuration, and rules for places', async () => {
-    await using visited = await visit('owner');
+    await using visited = await visit('owner', 'settings');
     const { page } = visited;
     const form = page.getByRole('form', { name: 'Settings' });
     await form.getByRole('button', { name: 'Add a rule for places' }).click();
@@ -216,7 +216,7 @@ describeWith('chromium', 'the forms of a container', () => {
   });
 
   test('keep what was typed when the session ends', async () => {
-    await using visited = await visit('owner');
+    await using visited = await visit('owner', 'domains');
     const { page, visitor } = visited;
     await page.getByLabel('New custom domain').fill('metrics.acme.example');
     await stage.world.owner.deleteFrom('sessions').execute();
@@ -263,9 +263,10 @@ describeWith('chromium', 'the forms of a container', () => {
         },
       ],
     });
-    await using visited = await visit('viewer');
+    await using visited = await visit('viewer', 'domains');
     const { page } = visited;
     await page.locator('#same-origin').getByText('The configuration has a secret token').waitFor();
+    await page.getByRole('link', { name: 'Overview', exact: true }).last().click();
     const health = page.locator('#health');
     await health.getByText('DNS is not applied yet').waitFor();
     expect(
@@ -278,7 +279,13 @@ describeWith('chromium', 'the forms of a container', () => {
       'Certificates',
       'DNS records',
     ]);
-    const offered = await page.getByRole('main').getByRole('button').allInnerTexts();
+    const offered: string[] = [];
+    for (const tab of ['Overview', 'Domains', 'Settings', 'History']) {
+      const parts = page.getByRole('navigation', { name: 'Parts of the container' });
+      await parts.getByRole('link', { name: tab }).click();
+      await settled(page);
+      offered.push(...(await page.getByRole('main').getByRole('button').allInnerTexts()));
+    }
     expect(
       offered.filter((name) => !/^(Copy|Show older commits|Hour|Day|Week|Month|Quarter|‹|›)$/.test(name)),
     ).toEqual([]);

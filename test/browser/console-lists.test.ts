@@ -233,7 +233,7 @@ describeWith('chromium', 'the console’s lists', () => {
       world.db,
     );
     await sql`update traffic_leases set collected_until = now()`.execute(world.db);
-    await using visited = await visit('viewer', `/console/containers/${container}`);
+    await using visited = await visit('viewer', `/console/containers/${container}/traffic`);
     const { page, complaints } = visited;
     const traffic = page.locator('#traffic');
     await traffic.getByText('6 requests', { exact: true }).waitFor();

@@ -39,10 +39,20 @@ describeWith('chromium', 'the console', () => {
     await page.getByRole('link', { name: 'Containers', exact: true }).click();
     await page.getByRole('link', { name: 'Acme Shop' }).click();
     await page.waitForURL(`${stage.url}/console/containers/${shop}`);
-    for (const name of ['Traffic', 'Snippet', 'History']) {
+    for (const name of ['Traffic', 'Snippet', 'Health']) {
       await page.getByRole('heading', { name, exact: true }).waitFor();
     }
+    await page.getByText(/^Serving 1 domain/).waitFor();
+    const parts = page.getByRole('navigation', { name: 'Parts of the container' });
+    expect(await parts.getByRole('link').allInnerTexts()).toEqual([
+      ...['Overview', 'Domains', 'Traffic', 'Requests', 'Settings', 'History'],
+    ]);
+    await parts.getByRole('link', { name: 'Requests' }).click();
+    await page.waitForURL(`${stage.url}/console/containers/${shop}/requests`);
+    await parts.getByRole('link', { name: 'History' }).click();
+    await page.waitForURL(`${stage.url}/console/containers/${shop}/history`);
     await page.getByText('Create acme-shop').waitFor();
+    await parts.getByRole('link', { name: 'Overview' }).click();
     await page
       .locator('#traffic')
       .getByText(/^\d+ requests$/)
@@ -148,7 +158,7 @@ describeWith('chromium', 'the console', () => {
 
   test('shows another person’s change before it saves, and overwrites none of it', async () => {
     await using visitor = await chromium.newContext();
-    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
+    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}/settings`);
     const form = page.getByRole('form', { name: 'Settings' });
     await form.getByLabel('Days that a consent lasts').fill('100');
     await form.getByLabel('Certificates').selectOption('Ordered automatically (ACME)');
@@ -170,7 +180,7 @@ describeWith('chromium', 'the console', () => {
 
   test('keeps a value that the person changes while earlier changes are saved', async () => {
     await using visitor = await chromium.newContext();
-    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
+    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}/settings`);
     const form = page.getByRole('form', { name: 'Settings' });
     await form.getByLabel('Days that a consent lasts').fill('90');
     await form.getByRole('button', { name: 'Review changes' }).click();
@@ -194,7 +204,7 @@ describeWith('chromium', 'the console', () => {
 
   test('shows the saved settings also while the container can’t be read again', async () => {
     await using visitor = await chromium.newContext();
-    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}`);
+    const { page } = await stage.logIn(visitor, 'owner', `/console/containers/${shop}/settings`);
     const form = page.getByRole('form', { name: 'Settings' });
     await form.getByLabel('Days that a consent lasts').fill('80');
     await form.getByRole('button', { name: 'Review changes' }).click();
@@ -230,9 +240,17 @@ describeWith('chromium', 'the console', () => {
 
   test('lets a viewer read a container, and offers no change', async () => {
     await using visitor = await chromium.newContext();
-    const { page } = await stage.logIn(visitor, 'viewer', `/console/containers/${shop}`);
+    const { page } = await stage.logIn(visitor, 'viewer', `/console/containers/${shop}/history`);
+    await page.getByText('Create acme-shop').waitFor();
+    expect(await page.getByRole('button', { name: 'Revert this' }).count()).toBe(0);
+    await page.getByRole('link', { name: 'Domains', exact: true }).click();
+    await page.getByRole('heading', { name: 'Verification' }).waitFor();
+    for (const name of ['Verify now', 'Add a domain']) {
+      expect(await page.getByRole('button', { name }).count()).toBe(0);
+    }
+    await page.getByRole('link', { name: 'Settings', exact: true }).click();
     await page.getByText('Your role may read the settings').waitFor();
-    for (const name of ['Verify now', 'Add a domain', 'Revert this', 'Review changes', 'Remove…']) {
+    for (const name of ['Review changes', 'Remove…']) {
       expect(await page.getByRole('button', { name }).count()).toBe(0);
     }
     expect(await page.getByLabel('Days that a consent lasts').isDisabled()).toBe(true);

@@ -23,7 +23,9 @@ export function screensOf(container: string, client: string): string[] {
     '/console',
     '/console/containers',
     '/console/containers/new',
-    `/console/containers/${container}`,
+    ...['', '/domains', '/traffic', '/settings', '/history'].map(
+      (tab) => `/console/containers/${container}${tab}`,
+    ),
     `/console/containers/${container}/setup`,
     `/console/containers/${container}/requests?view=live`,
     `/console/containers/${container}/output`,

@@ -24,6 +24,8 @@ const HEIGHT = 180;
 /** Charts of one page show the same time when the pointer is over one of them. */
 const SYNC = 'traffic';
 const FONT = '12px system-ui, sans-serif';
+/** Steps of the axis of what is counted. */
+const WHOLE = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((one) => one * 10 ** power)).flat();
 /** Lines also differ by their dashes, not by colour alone. */
 const DASHES = [[], [6, 4], [2, 3]] as const;
 
@@ -102,7 +104,11 @@ export function draw(
       },
       axes: [
         { ...axis(), size: 32, values: (_plot, times) => times.map(clockText) },
-        { ...axis(), size: 56, label: unit, labelSize: 20, labelFont: FONT },
+        {
+          ...axis(),
+          ...(kind === 'bars' ? { incrs: WHOLE } : {}),
+          ...{ size: 56, label: unit, labelSize: 20, labelFont: FONT },
+        },
       ],
       series: [
         {},

@@ -80,6 +80,7 @@ function Screens() {
           <Route path="/console/containers/:id/output" component={OutputScreen} />
           <Route path="/console/requests" component={RequestsScreen} />
           <Route path="/console/containers/:id" component={ContainerScreen} />
+          <Route path="/console/containers/:id/:tab" component={ContainerScreen} />
           <Route path="/console/usage" component={UsageScreen} />
           <Route path="/console/changes" component={ChangesScreen} />
           <Route path="/console/plans" component={PlansScreen} />

@@ -1,5 +1,6 @@
-import { useRoute } from 'preact-iso';
-import { readContainer } from '../../data/containers.ts';
+import { useEffect } from 'preact/hooks';
+import { useLocation, useRoute } from 'preact-iso';
+import { readContainer, type Versioned } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
 import { clientName, mayAct, me } from '../../data/session.ts';
 import { Ago, States } from '../../parts/marks.tsx';
@@ -13,93 +14,85 @@ import { SameOriginSection } from './domains/same-origin.tsx';
 import { HealthSection } from './health.tsx';
 import { HistorySection } from './history.tsx';
 import { KeysSection } from './keys/keys.tsx';
+import { Sentence } from './sentence.tsx';
 import { SettingsSection } from './settings/settings.tsx';
 import { SnippetSection } from './snippet.tsx';
+import { type ContainerTab, ContainerTabs, tabNamed, tabOfPart, tabPath } from './tabs.tsx';
 import { TrafficSection } from './traffic-section.tsx';
 import { VerificationSection } from './verification.tsx';
 
-const PARTS = [
-  ['traffic', 'Traffic'],
-  ['health', 'Health'],
-  ['snippet', 'Snippet'],
-  ['domains', 'Domains'],
-  ['handover', 'DNS handover'],
-  ['same-origin', 'Same origin'],
-  ['checklist', 'Tag Manager'],
-  ['verification', 'Verification'],
-  ['settings', 'Settings'],
-  ['keys', 'Tokens'],
-  ['history', 'History'],
-  ['danger', 'Danger zone'],
-] as const;
-
-type Part = (typeof PARTS)[number][0];
-
-/** Whether this person sees the part. Before the client is known: whether the person would see it for some client. */
-function hasPart(part: Part, client: string | undefined): boolean {
-  if (part !== 'handover' && part !== 'danger') return true;
-  const mayChange = client === undefined ? me().clients.some(({ id }) => mayAct(id)) : mayAct(client);
-  return mayChange || (part === 'handover' && me().isOperator);
-}
-
-/** One container: what it does, how it is, and what changed. */
+/** One container: in a sentence what it does or what it lacks, and the parts of one tab. */
 export default function ContainerScreen() {
-  const { id = '' } = useRoute().params;
+  const { params } = useRoute();
+  const { route } = useLocation();
+  const { id = '' } = params;
+  const tab = tabNamed(params.tab);
   const query = useQuery(`container ${id}`, () => readContainer(id));
-  const name = query.data?.container.name;
-  const client = query.data?.container.clientId;
+  const container = query.data?.container;
+  useEffect(() => {
+    // An address may name a part that is on another tab.
+    const part = location.hash.slice(1);
+    const of = tabOfPart(part);
+    if (of !== undefined && of !== tab) route(`${tabPath(id, of)}#${part}`, true);
+  }, [id, tab]);
   return (
     <Page
-      title={name ?? 'Container'}
+      title={container?.name ?? 'Container'}
       sub={
-        query.data ? (
+        container ? (
           <>
-            <States state={query.data.container.state} />
-            <span class="dim">{clientName(query.data.container.clientId)}</span>
+            <States state={container.state} />
+            <span class="dim">{clientName(container.clientId)}</span>
             <span class="dim">
-              changed <Ago at={query.data.container.updatedAt} />
+              changed <Ago at={container.updatedAt} />
             </span>
           </>
         ) : (
           ' '
         )
       }
-      actions={
-        <>
-          <a class="button" href={`/console/containers/${id}/output`}>
-            Output of the tag servers
-          </a>
-          <a class="button" href={`/console/containers/${id}/requests`}>
-            Requests
-          </a>
-        </>
-      }
     >
-      <nav class="parts" aria-label="Parts of this page">
-        {PARTS.filter(([part]) => hasPart(part, client)).map(([part, name]) => (
-          <a key={part} href={`#${part}`}>
-            {name}
-          </a>
-        ))}
-      </nav>
-      <Known key={id} query={query} rows={12}>
-        {(versioned) => (
-          <>
-            <TrafficSection id={id} />
-            <HealthSection container={versioned.container} />
-            <SnippetSection container={versioned.container} />
-            <DomainsSection versioned={versioned} />
-            <HandoverSection client={versioned.container.clientId} container={id} />
-            <SameOriginSection versioned={versioned} />
-            <ChecklistSection container={versioned.container} />
-            <VerificationSection container={versioned.container} />
-            <SettingsSection versioned={versioned} />
-            <KeysSection versioned={versioned} />
-            <HistorySection versioned={versioned} />
-            <DangerSection versioned={versioned} />
-          </>
-        )}
+      <div class="stuck">
+        <Sentence container={container} />
+        <ContainerTabs id={id} current={tab} />
+      </div>
+      <Known key={`${id} ${tab}`} query={query} rows={12}>
+        {(versioned) => <Parts tab={tab} versioned={versioned} />}
       </Known>
     </Page>
+  );
+}
+
+function Parts({ tab, versioned }: { tab: ContainerTab; versioned: Versioned }) {
+  const { container } = versioned;
+  const { id, clientId } = container;
+  if (tab === 'domains') {
+    return (
+      <>
+        <DomainsSection versioned={versioned} />
+        {(mayAct(clientId) || me().isOperator) && <HandoverSection client={clientId} container={id} />}
+        <SameOriginSection versioned={versioned} />
+        <VerificationSection container={container} />
+      </>
+    );
+  }
+  if (tab === 'traffic') return <TrafficSection id={id} />;
+  if (tab === 'settings') {
+    return (
+      <>
+        <SettingsSection versioned={versioned} />
+        <KeysSection versioned={versioned} />
+        {mayAct(clientId) && <DangerSection versioned={versioned} />}
+      </>
+    );
+  }
+  if (tab === 'history') return <HistorySection versioned={versioned} />;
+  return (
+    <>
+      <TrafficSection id={id} isShort />
+      <SnippetSection container={container} />
+      <HealthSection container={container} />
+      <ChecklistSection container={container} />
+    </>
   );
 }

@@ -7,7 +7,6 @@ import { Ago, StateMark, States } from '../../parts/marks.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 import { plural, words } from '../../text/format.ts';
-import { ResumeButton } from './resume.tsx';
 import { OperationSteps } from './steps.tsx';
 
 type Resources = components['schemas']['Resources'];
@@ -31,16 +30,6 @@ export function HealthSection({ container }: { container: Container }) {
   });
   return (
     <Section id="health" title="Health" aside={<States state={state} />}>
-      {(state.name !== 'serving' || state.detail !== null) && (
-        <div class={`notice ${state.name === 'failing' ? 'bad' : 'warn'}`}>
-          <p class="strong">{state.sentence}</p>
-          {state.detail !== null && <p>{shownHostsIn(state.detail)}</p>}
-          {state.remedy !== null && <p>{state.remedy}</p>}
-          {[state.name, ...state.also].some((name) => name === 'off' || name === 'paused') && (
-            <ResumeButton container={container} />
-          )}
-        </div>
-      )}
       {operation !== null && operation.status !== 'succeeded' && <OperationSteps id={operation.id} />}
       <Known query={query} rows={5}>
         {(resources) => <Tree resources={resources} />}

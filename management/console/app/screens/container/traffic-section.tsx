@@ -7,8 +7,8 @@ import { pollOf, readTraffic, sumOf, sumsOf, type Traffic } from '../../data/tra
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 
-/** How much arrived: first the sums, then charts of their course over time, and a table of countries. */
-export function TrafficSection({ id }: { id: string }) {
+/** How much arrived: first the sums, then charts of their course over time, and unless it is short, what they consist of. */
+export function TrafficSection({ id, isShort = false }: { id: string; isShort?: boolean }) {
   const { range, set } = useRange();
   const { span, step, to } = range;
   const query = useQuery(`traffic ${id} ${span.name} ${step} ${to}`, () => readTraffic(id, range));
@@ -17,7 +17,7 @@ export function TrafficSection({ id }: { id: string }) {
   useLiveRequests(id, query);
   return (
     <Section id="traffic" title="Traffic" aside={isMeasured && <RangeChoice range={range} set={set} />}>
-      <Known query={query} rows={12}>
+      <Known query={query} rows={isShort ? 7 : 12}>
         {(traffic) =>
           traffic === null ? (
             <p class="dim">This installation doesn’t measure traffic.</p>
@@ -29,12 +29,14 @@ export function TrafficSection({ id }: { id: string }) {
               </p>
               <Counts traffic={traffic} />
               <RequestsChart traffic={traffic} />
-              <div class="charts">
-                <LatencyChart traffic={traffic} />
-                <ConsentChart traffic={traffic} />
-                <BlockedChart traffic={traffic} />
-                <CountryTable traffic={traffic} />
-              </div>
+              {!isShort && (
+                <div class="charts">
+                  <LatencyChart traffic={traffic} />
+                  <ConsentChart traffic={traffic} />
+                  <BlockedChart traffic={traffic} />
+                  <CountryTable traffic={traffic} />
+                </div>
+              )}
             </>
           )
         }

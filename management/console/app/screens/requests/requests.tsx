@@ -4,6 +4,7 @@ import { ContainerName, ContainerPicker } from '../../parts/container-picker.tsx
 import { Page } from '../../parts/page.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { timeZone } from '../../text/format.ts';
+import { ContainerTabs } from '../container/tabs.tsx';
 import { type ChangeAddress, RequestFilterBar } from './filters.tsx';
 import { LiveView } from './live.tsx';
 import { SearchView } from './search.tsx';
@@ -38,7 +39,10 @@ export default function RequestsScreen() {
               </a>
             </span>
           )}
-          <span>What the edge has answered. Times are those of {timeZone()}.</span>
+          {id !== undefined && <a href={`/console/containers/${id}/output`}>Output of the tag servers</a>}
+          <span>
+            {id === undefined && 'What the edge has answered. '}Times are those of {timeZone()}.
+          </span>
         </>
       }
       actions={
@@ -53,6 +57,11 @@ export default function RequestsScreen() {
         </fieldset>
       }
     >
+      {id !== undefined && (
+        <div class="stuck">
+          <ContainerTabs id={id} current="requests" />
+        </div>
+      )}
       <RequestFilterBar
         filter={filter}
         times={isLive ? null : times}

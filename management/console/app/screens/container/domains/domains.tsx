@@ -9,6 +9,7 @@ import { Confirm, type OfVersion } from '../../../parts/confirm.tsx';
 import { Ago, StateMark } from '../../../parts/marks.tsx';
 import { Section } from '../../../parts/page.tsx';
 import { Failure, Known } from '../../../parts/states.tsx';
+import { tabPath } from '../tabs.tsx';
 import { CustomDomains } from './custom-domains.tsx';
 import { DomainForm } from './domain-form.tsx';
 import { DomainOrder } from './order.tsx';
@@ -115,7 +116,8 @@ function DomainRow({
               </div>
               {!domain.active && (
                 <p class="small">
-                  Switch on the plugin “Several domains” under <a href="#settings">Settings</a> to serve it.
+                  Switch on the plugin “Several domains” under <a href={tabPath(id, 'settings')}>Settings</a>{' '}
+                  to serve it.
                 </p>
               )}
               {cookieLifetime.verdict !== 'full' && cookieLifetime.reason !== null && (
