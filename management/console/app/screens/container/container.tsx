@@ -3,6 +3,13 @@ import { useLocation, useRoute } from 'preact-iso';
 import { readContainer, type Versioned } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
 import { clientName, mayAct, me } from '../../data/session.ts';
+import {
+  type ContainerTab,
+  ContainerTabs,
+  tabNamed,
+  tabOfPart,
+  tabPath,
+} from '../../parts/container-tabs.tsx';
 import { Ago, States } from '../../parts/marks.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
@@ -17,7 +24,6 @@ import { KeysSection } from './keys/keys.tsx';
 import { Sentence } from './sentence.tsx';
 import { SettingsSection } from './settings/settings.tsx';
 import { SnippetSection } from './snippet.tsx';
-import { type ContainerTab, ContainerTabs, tabNamed, tabOfPart, tabPath } from './tabs.tsx';
 import { TrafficSection } from './traffic-section.tsx';
 import { VerificationSection } from './verification.tsx';
 

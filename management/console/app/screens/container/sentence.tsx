@@ -2,10 +2,10 @@ import { shownHostsIn } from '../../../../../base/host-name.ts';
 import type { Container } from '../../data/containers.ts';
 import { useQuery } from '../../data/query.ts';
 import { readTraffic, SPANS, sumOf } from '../../data/traffic.ts';
+import { tabPath } from '../../parts/container-tabs.tsx';
 import { percent, plural } from '../../text/format.ts';
 import { toneOf } from '../../text/status.ts';
 import { ResumeButton } from './resume.tsx';
-import { tabPath } from './tabs.tsx';
 
 const [, DAY] = SPANS;
 

@@ -1,10 +1,10 @@
 import { useLocation, useRoute } from 'preact-iso';
 import { requestFilterOf, requestTimesOf } from '../../data/requests.ts';
 import { ContainerName, ContainerPicker } from '../../parts/container-picker.tsx';
+import { ContainerTabs } from '../../parts/container-tabs.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { timeZone } from '../../text/format.ts';
-import { ContainerTabs } from '../container/tabs.tsx';
 import { type ChangeAddress, RequestFilterBar } from './filters.tsx';
 import { LiveView } from './live.tsx';
 import { SearchView } from './search.tsx';
