@@ -9,7 +9,8 @@ export async function readJsonFile<Schema extends z.ZodType>(
   return schema.parse(JSON.parse(await readFile(path, 'utf8')));
 }
 
-const versioned = z.object({ version: z.number() });
+/** `readableFrom`: the oldest version whose reader can still use it; missing: its own. */
+const versioned = z.looseObject({ version: z.number(), readableFrom: z.number().optional() });
 
 /**
  * Reads what a process has saved for the next one; `null`: nothing, or it can't be read. Throws if a newer version of
@@ -20,11 +21,13 @@ export async function readSaved<Schema extends z.ZodObject<{ version: z.ZodLiter
   schema: Schema,
 ): Promise<z.output<Schema> | null> {
   const saved = await readJsonFile(path, z.unknown()).catch(() => null);
-  const { version = 0 } = versioned.safeParse(saved).data ?? {};
-  if (version > schema.shape.version.value) {
+  const { data } = versioned.safeParse(saved);
+  if (data === undefined) return null;
+  const own = schema.shape.version.value;
+  if ((data.readableFrom ?? data.version) > own) {
     throw new Error(
       `${path} was written by a newer version of Tagyard: run that version, or move the file away (docs/stores.md says what is lost then)`,
     );
   }
-  return schema.safeParse(saved).data ?? null;
+  return schema.safeParse({ ...data, version: Math.min(data.version, own) }).data ?? null;
 }

@@ -3,6 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { relative, resolve } from 'node:path';
 import { generateIdentity } from 'age-encryption';
 import { writeDurably } from '../../base/durable.ts';
+import { RELEASE } from '../../base/release.ts';
 import { recipientsOf, testRecipient } from '../../sites/manifest/secrets.ts';
 import { bundleOf, tipOf } from '../../sites/repo/bundle.ts';
 import { ABOUT, type About, BUNDLE, FILES, TABLES, type VersionOfCopy } from './backup/about.ts';
@@ -13,7 +14,6 @@ import { embeddedMachine, hostMachine, type MachineParts } from './backup/machin
 import { Home } from './instance/home.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
 import { CliError } from './output/cli-error.ts';
-import { RELEASE } from './output/node-version.ts';
 
 export interface BackupOptions {
   readonly recipient?: string;

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import { Argument, Command, Option } from 'commander';
+import { RELEASE } from '../../base/release.ts';
 import { PRODUCTS } from '../../sites/requests/products.ts';
 import type { BackupOptions } from './backup.ts';
 import type { CheckOptions } from './check.ts';
@@ -12,7 +13,7 @@ import type { RotateOptions } from './keys.ts';
 import type { LogsOptions } from './logs.ts';
 import type { McpVerbOptions } from './mcp.ts';
 import { CliError, WRONG_USAGE } from './output/cli-error.ts';
-import { nodeProblem, RELEASE } from './output/node-version.ts';
+import { nodeProblem } from './output/node-version.ts';
 import type { RestoreOptions } from './restore.ts';
 import type { SnippetVerbOptions } from './snippet.ts';
 

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { Migrator } from 'kysely/migration';
+import { compareVersions, RELEASE } from '../../base/release.ts';
 import type { Database } from './database.ts';
 import * as foundation from './migrations/0001_foundation.ts';
 import * as poolFunctions from './migrations/0002_pool_functions.ts';
@@ -34,7 +35,10 @@ import * as placeHolds from './migrations/0030_place_holds.ts';
 import * as unicodeNames from './migrations/0031_unicode_names.ts';
 import * as hostRefusals from './migrations/0032_host_refusals.ts';
 
-/** In order. A released migration never changes. */
+/**
+ * In order. A released migration never changes. `name@0.3`: release 0.3 can still use a schema that has it, so that an
+ * upgrade from there can be undone without a copy of the database.
+ */
 export const MIGRATIONS = {
   '0001_foundation': foundation,
   '0002_pool_functions': poolFunctions,
@@ -78,6 +82,8 @@ export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Pro
   const known: readonly string[] = Object.keys(MIGRATIONS);
   const newer = applied.filter((name) => !known.includes(name)).toSorted();
   if (newer.length > 0) {
+    // A release before this one: it uses the newer schema as it is.
+    if (last === undefined && known.every((name) => applied.includes(name)) && newer.every(isUsable)) return;
     throw new Error(
       `the database was made by a newer version of Tagyard (migration ${newer.at(-1)}): run that version, or restore a copy of the database from before its upgrade`,
     );
@@ -91,6 +97,12 @@ export async function migrate(db: Database, last?: keyof typeof MIGRATIONS): Pro
     const failed = results?.find(({ status }) => status === 'Error')?.migrationName ?? 'the migrations';
     throw new Error(`${failed} could not be applied to the database`, { cause: error });
   }
+}
+
+/** Whether this release can use a schema with a migration that only a newer one knows, by that one's name. */
+function isUsable(migration: string): boolean {
+  const oldest = migration.split('@')[1];
+  return oldest !== undefined && compareVersions(RELEASE, oldest) >= 0;
 }
 
 /** The migrations of the database. Kysely's migrator would read the columns of all tables three times to find nothing to do. */

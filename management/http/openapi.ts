@@ -2,6 +2,7 @@ import fastifySwagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { RELEASE } from '../../base/release.ts';
 import { MANAGEMENT_ERRORS, type ManagementErrorCode } from './errors.ts';
 
 const problemSchema = z
@@ -112,7 +113,7 @@ export async function registerOpenApi(app: FastifyInstance): Promise<void> {
       openapi: '3.1.0',
       info: {
         title: 'Tagyard API',
-        version: '0.1.0',
+        version: RELEASE,
         description: DESCRIPTION,
       },
       tags: TAGS,

@@ -5,8 +5,8 @@ import {
   type CallToolResult,
   ListToolsRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
+import { RELEASE } from '../../../base/release.ts';
 import { CliError } from '../output/cli-error.ts';
-import { RELEASE } from '../output/node-version.ts';
 import { callTool, type ToolTarget } from './call.ts';
 import type { ApiTool } from './tools.ts';
 

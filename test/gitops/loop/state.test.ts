@@ -45,6 +45,15 @@ describe('the state file', () => {
     expect(readFileSync(path, 'utf8')).toBe(newer);
   });
 
+  test('of a newer version is read, if that says that this one can use it', async () => {
+    const state = file();
+    state.save(() => stateOf('a'));
+    await state.flush();
+    const newer = readFileSync(path, 'utf8').replace('"version":1', '"version":2,"readableFrom":1,"more":{}');
+    writeFileSync(path, newer);
+    expect(await file().read()).toEqual(stateOf('a'));
+  });
+
   test('makes few writes of many changes, and the last write has the last change', async () => {
     const state = file();
     let states = 0;

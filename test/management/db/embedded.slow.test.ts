@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { RELEASE } from '../../../base/release.ts';
 import { connectEmbedded } from '../../../management/db/connect.ts';
 import type { Database } from '../../../management/db/database.ts';
-import { migrate } from '../../../management/db/migrate.ts';
+import { appliedTo, migrate } from '../../../management/db/migrate.ts';
 import { countFreePorts, fitPool, leasePorts } from '../../../management/ports/ports.repository.ts';
+import { prepare } from '../../../management/prepare.ts';
 import { migratedDatabase } from '../../support/management/embedded.ts';
 import { lendEngine } from '../../support/management/engines.ts';
 
@@ -67,6 +69,20 @@ test('a start runs a migration that is missing, and names one that only a newer 
   await expect(migrate(db)).rejects.toThrow(
     'the database was made by a newer version of Tagyard (migration 9999_later): run that version, or restore a copy of the database from before its upgrade',
   );
+});
+
+test('a schema of a newer version is used as it is, if its migrations leave room for this one', async () => {
+  const [major, minor] = RELEASE.split('.').map(Number);
+  const later = async (name: string) => {
+    await sql`alter table clients add column if not exists later text`.execute(db);
+    await sql`insert into kysely_migration values (${name}, now())`.execute(db);
+  };
+  await later(`9998_later@${major}.${minor}`);
+  await prepare(db, db, { host: 'tag-1', ports: { first: 20000, last: 20005 } });
+  await insert(db, '07');
+  expect(await appliedTo(db)).toContain(`9998_later@${major}.${minor}`);
+  await later(`9999_later@${major}.${(minor ?? 0) + 1}`);
+  await expect(migrate(db)).rejects.toThrow('the database was made by a newer version of Tagyard');
 });
 
 test('an engine that is used again has the content of a new one', async () => {
