@@ -155,6 +155,11 @@ export const sharedSettings = z.object({
       "For `tls: acme`: the authority's directory, for example `https://acme-v02.api.letsencrypt.org/directory`; by setting it, you agree to the authority's terms of service.",
     ),
   ACME_EMAIL: optionalText.pipe(z.email().optional()).describe('Your contact address for the authority.'),
+  ACME_EAB_KEY_ID: optionalText.describe(
+    'For an authority that demands external account binding: the id of the key that it gave you.',
+  ),
+  ACME_EAB_HMAC_KEY: optionalText.describe('The key of ACME_EAB_KEY_ID, in Base64url.'),
+  ACME_EAB_HMAC_KEY_FILE: optionalText.describe('A file with this key (mode 0600), in place of the key.'),
   ACME_CA_FILE: optionalText.describe('A file with the CA of an authority of your own (PEM).'),
   ACME_ORDERS_PER_HOUR: z.coerce
     .number()

@@ -15,6 +15,8 @@ export interface AcmeOptions extends Pick<OrdersDeps, 'perHour' | 'log' | 'pause
   /** From which the account's key is derived. */
   readonly secret: string;
   readonly email?: string;
+  /** Binds the account to one that the operator has at the authority (RFC 8555, 7.3.4). */
+  readonly binding?: { readonly kid: string; readonly hmacKey: string } | null;
   /** PEM file of a CA that is trusted for the authority's HTTPS, in addition to Node's own. */
   readonly caFile?: string;
   /** The host's public addresses. */
@@ -36,6 +38,7 @@ export async function openAcme(directory: string, options: AcmeOptions): Promise
   const {
     directoryUrl,
     secret,
+    binding = null,
     email,
     caFile,
     endpoint,
@@ -54,6 +57,7 @@ export async function openAcme(directory: string, options: AcmeOptions): Promise
     accountKey: key,
     accountUrl: url,
     onAccount: saveUrl,
+    binding,
     now,
     ...(email === undefined ? {} : { email }),
     ...(caFile === undefined ? {} : { ca: await readFile(caFile, 'utf8') }),

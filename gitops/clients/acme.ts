@@ -18,6 +18,8 @@ interface AcmeSettings {
   /** The account's address at the authority; `null`: not registered yet. */
   readonly accountUrl: string | null;
   readonly email?: string;
+  /** External account binding; `null`: none. */
+  readonly binding?: { readonly kid: string; readonly hmacKey: string } | null;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
   /** Called with the account's address once it is registered. */
@@ -84,9 +86,14 @@ export function acmeAccount(settings: AcmeSettings): Acme {
 }
 
 async function open(settings: AcmeSettings, accountUrl: string | null): Promise<Client> {
-  const { directoryUrl, accountKey } = settings;
+  const { directoryUrl, accountKey, binding } = settings;
   const { Client } = await acmeLibrary(settings);
-  return new Client({ directoryUrl, accountKey, ...(accountUrl === null ? {} : { accountUrl }) });
+  return new Client({
+    directoryUrl,
+    accountKey,
+    ...(accountUrl === null ? {} : { accountUrl }),
+    ...(binding == null ? {} : { externalAccountBinding: binding }),
+  });
 }
 
 async function register(settings: AcmeSettings): Promise<string> {

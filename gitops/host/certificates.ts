@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Log } from '../../base/log.ts';
 import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
@@ -27,9 +28,19 @@ export async function acmeService(env: Env, deps: AcmeDeps): Promise<AcmeService
     directoryUrl,
     ...(email === undefined ? {} : { email }),
     ...(caFile === undefined ? {} : { caFile }),
+    binding: await externalAccount(env),
     perHour: env.ACME_ORDERS_PER_HOUR,
     ...deps,
   });
+}
+
+/** The account that the operator has at the authority; `null`: it demands none. Throws if a half is missing. */
+async function externalAccount(env: Env): Promise<{ kid: string; hmacKey: string } | null> {
+  const { ACME_EAB_KEY_ID: kid, ACME_EAB_HMAC_KEY_FILE: file } = env;
+  const hmacKey = file === undefined ? env.ACME_EAB_HMAC_KEY : (await readFile(file, 'utf8')).trim();
+  if (kid === undefined && hmacKey === undefined) return null;
+  if (kid !== undefined && hmacKey !== undefined) return { kid, hmacKey };
+  throw new Error('set ACME_EAB_KEY_ID and ACME_EAB_HMAC_KEY (or ACME_EAB_HMAC_KEY_FILE), or none of them');
 }
 
 /** An operator's files, read at each observation. Throws if neither TLS_DIR nor ACME_DIRECTORY_URL is set. */

@@ -113,6 +113,7 @@ async function tryMachineSettings(
       checkKeyFiles({
         AGE_IDENTITY_FILE: env.AGE_IDENTITY_FILE,
         DNS_TSIG_SECRET_FILE: env.DNS_TSIG_SECRET_FILE,
+        ACME_EAB_HMAC_KEY_FILE: env.ACME_EAB_HMAC_KEY_FILE,
         TLS_DIR: env.TLS_DIR,
       }),
       checkHostAddress(env.HOST_ADDRESS, served),

@@ -21,13 +21,23 @@ export interface PebbleOptions {
   readonly slowSeconds?: number;
   /** Names that it issues nothing for. */
   readonly refusedNames?: readonly string[];
+  /** The keys that accounts must be bound to, in Base64url by id; unset: none. */
+  readonly boundTo?: Readonly<Record<string, string>>;
   /** How long its certificates are good, seconds. */
   readonly lifetimeSeconds?: number;
 }
 
 /** A Pebble (Let's Encrypt's test authority): real orders, lookups and validations. */
 export async function startPebble(options: PebbleOptions) {
-  const { dnsPort, httpPort, refusedNonces = 0, slowSeconds, refusedNames, lifetimeSeconds } = options;
+  const {
+    dnsPort,
+    httpPort,
+    refusedNonces = 0,
+    slowSeconds,
+    refusedNames,
+    lifetimeSeconds,
+    boundTo,
+  } = options;
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-pebble-'));
   const ca = await ensureLocalCa(join(dir, 'ca'));
   const { cert, key } = await ca.pathsFor('localhost');
@@ -41,7 +51,8 @@ export async function startPebble(options: PebbleOptions) {
       httpPort,
       tlsPort: 1,
       ocspResponderURL: '',
-      externalAccountBindingRequired: false,
+      externalAccountBindingRequired: boundTo !== undefined,
+      ...(boundTo === undefined ? {} : { externalAccountMACKeys: boundTo }),
       ...(refusedNames === undefined ? {} : { domainBlocklist: refusedNames }),
       ...(lifetimeSeconds === undefined ? {} : { certificateValidityPeriod: lifetimeSeconds }),
     },

@@ -204,6 +204,39 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates', () => {
     expect(pebble.orders()).toBe(3);
   });
 
+  test('are ordered from an authority that binds accounts to one of the operator', async () => {
+    const [kid, hmacKey] = ['key-1', 'zWNDZM6eQGHWpSRTPal5eIUYFTu7EajVIoguysqZ9wG44nMEtx3MUAsUDkMTQ12W'];
+    const pebble = { boundTo: { [kid]: hmacKey } };
+    const { push, site, isReady } = await open({ pebble, acme: { binding: { kid, hmacKey } } });
+    await push('acme-shop', await site('acme-shop', 1));
+    await isReady('acme-shop');
+  });
+
+  test('that live for six days are renewed with a third of that left', async () => {
+    let ahead = 0;
+    const day = 86_400_000;
+    const opened = await open({
+      pebble: { lifetimeSeconds: (6 * day) / 1000 },
+      acme: { now: () => Date.now() + ahead },
+    });
+    const { push, site, isReady, pebble } = opened;
+    const manifest = await site('acme-shop', 1);
+    await push('acme-shop', manifest);
+    await isReady('acme-shop');
+    const first = await shown(opened, ORIGIN);
+    ahead = 3.7 * day;
+    await push('acme-shop', { ...manifest, name: 'Not due yet' });
+    await isReady('acme-shop');
+    expect(pebble.orders()).toBe(2);
+    ahead = 4.1 * day;
+    await push('acme-shop', { ...manifest, name: 'Due' });
+    await eventually(() => expect(pebble.orders()).toBe(4), TIMEOUT);
+    ahead = 0;
+    await eventually(async () => {
+      expect((await shown(opened, ORIGIN)).serialNumber).not.toBe(first.serialNumber);
+    }, TIMEOUT);
+  });
+
   test('are ordered several at once from a slow authority', async () => {
     const { push, site, isReady, pebble } = await open({ pebble: { slowSeconds: 2 } });
     for (const [index, name] of ['acme-shop', 'beta-shop'].entries()) {
