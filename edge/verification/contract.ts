@@ -25,7 +25,7 @@ export const CHECKS = {
   cors_allowed: 'pages of each domain may send requests across origins',
   cors_refused: 'pages of other origins may not',
   dns: 'each name resolves to the right address',
-  certificate: 'each certificate is for its name and valid for 14 more days',
+  certificate: 'each certificate is for its name and valid for 14 more days, or a quarter of its life',
   client_address: 'the visitor’s true address arrives, not a claimed one',
   cookie_lifetime: 'how long Safari keeps the cookies of each domain, and what their restoration depends on',
   consent: 'where visitors are identified before they choose',
@@ -90,6 +90,8 @@ const certificate = z.object({
   name: z.string(),
   /** ISO 8601; `null` where the server presented no certificate. */
   validTo: z.nullable(z.string()),
+  /** Unset: an older host. */
+  validFrom: z.optional(z.string()),
   /** Whether the certificate is for this name. */
   covers: z.boolean(),
   problem: z.nullable(z.string()),

@@ -18,7 +18,8 @@ export async function readServedCertificate(
   try {
     const certificate = await servedCertificate(endpoint, timeoutMs);
     const validTo = certificate.validToDate.toISOString();
-    return { name, validTo, covers: covers(certificate, name), problem: null };
+    const validFrom = certificate.validFromDate.toISOString();
+    return { name, validTo, validFrom, covers: covers(certificate, name), problem: null };
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     return { name, validTo: null, covers: false, problem };

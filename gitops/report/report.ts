@@ -206,6 +206,7 @@ export const certificateSchema = z.object({
   /** What is missing, for a person who can act on it; may be empty. */
   reason: z.string(),
   issuer: z.string().nullable(),
+  /** Unset: an older host. */
   notBefore: z.string().nullable().optional(),
   notAfter: z.string().nullable(),
   /** What DNS answered; `null`: no answer (yet), or DNS doesn't matter (`tls: files`). */

@@ -24,12 +24,13 @@ const act = async (path: string, body: object) => {
   const url = `/server-containers/${id}${path}`;
   expect((await world.call('POST', url, { as: 'owner', body })).status).toBe(200);
 };
-const certificate = (key: string, notAfter: Date) => ({
+const certificate = (key: string, notAfter: Date, notBefore?: Date) => ({
   target: 'certificate' as const,
   key,
   state: 'live' as const,
   reason: '',
   issuer: 'Test CA',
+  ...(notBefore === undefined ? {} : { notBefore: notBefore.toISOString() }),
   notAfter: notAfter.toISOString(),
   addresses: null,
   nextCheck: null,
@@ -50,7 +51,12 @@ test('what ends is listed, the soonest first, and only to those who may read the
   await act('/domains/acme.example/forwarder-token', { graceUntil: inDays(4).toISOString() });
   const known = world.provisioner.sites.get(site);
   if (known === undefined) throw new Error('the provisioner has no site');
-  const resources = [certificate('soon.example', inDays(3)), certificate('late.example', inDays(60))];
+  const resources = [
+    certificate('soon.example', inDays(3)),
+    certificate('late.example', inDays(60)),
+    certificate('short.example', inDays(2), inDays(-4)),
+    certificate('short-late.example', inDays(1), inDays(-5)),
+  ];
   world.provisioner.sites.set(site, { ...known, resources });
   world.provisioner.sites.set('foreign', { ...known, resources });
   await world.owner
@@ -63,14 +69,15 @@ test('what ends is listed, the soonest first, and only to those who may read the
   const { items } = await ending();
   const container = { containerId: id, name: 'Acme Shop' };
   expect(items).toMatchObject([
+    { kind: 'certificate', subject: 'short-late.example', ...container },
     { kind: 'certificate', subject: 'soon.example', ...container },
     { kind: 'forwarder_token', subject: 'acme.example', ...container },
     { kind: 'proof', subject: 'acme.example', ...container },
     { kind: 'loader_token', subject: null, ...container },
   ]);
-  expect(date(new Date(items[2].at))).toBe(date(inDays(6)));
-  expect((await ending('viewer', '?days=5')).items).toHaveLength(2);
-  expect((await ending('viewer', '?days=61')).items).toHaveLength(5);
+  expect(date(new Date(items[3].at))).toBe(date(inDays(6)));
+  expect((await ending('viewer', '?days=5')).items).toHaveLength(3);
+  expect((await ending('viewer', '?days=61')).items).toHaveLength(6);
   expect((await ending('stranger', '?days=61')).items).toEqual([]);
 });
 

@@ -341,7 +341,7 @@ describe('checks of the host report', () => {
     ],
     [
       'a certificate that is valid for 13 more days',
-      (host) => certificateOf(host, custom, { validTo: inDays(13) }),
+      (host) => certificateOf(host, custom, { validTo: inDays(13), validFrom: inDays(-77) }),
       'certificate',
       /is valid until \d{4}-\d\d-\d\d only, 13 days/,
       /^For a certificate of tags\.shop\.localhost, put it into .* or set ACME_DIRECTORY_URL .* and set tls to acme/,

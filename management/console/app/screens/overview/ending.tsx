@@ -58,7 +58,8 @@ export function EndsSoon({ query }: { query: Query<Ending> }) {
             )}
             {items.length === 0 && hostAnswers && (
               <p class="calm">
-                Nothing within {ENDING_DAYS} days: certificates, proofs and old tokens last longer.
+                Nothing within {ENDING_DAYS} days: proofs and old tokens last longer, certificates are renewed
+                in time.
               </p>
             )}
             <ul class="rows">
