@@ -8,6 +8,7 @@ import { multiDomainTexts } from './multi_domain/texts.ts';
 import { serverProxyTexts } from './server_proxy/texts.ts';
 import type { PluginTexts } from './texts.ts';
 import { userAgentHeadersTexts } from './user_agent_headers/texts.ts';
+import { userIdTexts } from './user_id/texts.ts';
 
 /** The texts of each plugin, by its name. */
 export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>> = {
@@ -19,4 +20,5 @@ export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>>
   geo_headers: geoHeadersTexts,
   user_agent_headers: userAgentHeadersTexts,
   bot_guard: botGuardTexts,
+  user_id: userIdTexts,
 };

@@ -57,3 +57,27 @@ export interface Consent {
   /** Whether a cookie of this name may be stored and restored, by the purpose that its name shows. */
   allows(cookieName: string): boolean;
 }
+
+const GCS = /[?&]gcs=G1([01])([01])/;
+/** `11p1t1p1t5`: a letter each for `ad_storage`, `analytics_storage`, `ad_user_data` and `ad_personalization`. */
+const GCD = /[?&]gcd=1\d([a-z])\d([a-z])\d([a-z])\d([a-z])\d/;
+/** What a letter says; any other says nothing: `l` is no choice. */
+const GRANTED = 'rntv';
+const DENIED = 'pqmu';
+const BY_DIGIT: Readonly<Record<string, 'granted' | 'denied'>> = { 0: 'denied', 1: 'granted' };
+
+/** The visitor's choices as the query of a hit of Google's states them; `gcs` counts before `gcd`. */
+export function choicesOfHit(query: string): ConsentChoices {
+  const [, ads, analytics] = GCS.exec(query) ?? [];
+  const letters = GCD.exec(query)?.slice(1) ?? [];
+  const [adStorage, analyticsStorage, adUserData, adPersonalization] = letters.map((letter) => {
+    if (GRANTED.includes(letter)) return 'granted';
+    return DENIED.includes(letter) ? 'denied' : undefined;
+  });
+  return {
+    analytics_storage: analytics === undefined ? analyticsStorage : BY_DIGIT[analytics],
+    ad_storage: ads === undefined ? adStorage : BY_DIGIT[ads],
+    ad_user_data: adUserData,
+    ad_personalization: adPersonalization,
+  };
+}

@@ -7,6 +7,7 @@ import { config as geoHeaders } from './geo_headers/config.ts';
 import { isActiveDomain, config as multiDomain } from './multi_domain/config.ts';
 import { HIT_PATHS, serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
 import { config as userAgentHeaders } from './user_agent_headers/config.ts';
+import { config as userId } from './user_id/config.ts';
 
 /**
  * The documents that gitops writes to Workers KV and the edge reads. Both sides use these schemas, so that the edge
@@ -51,6 +52,7 @@ export const MODULES = {
   geo_headers: geoHeaders,
   user_agent_headers: userAgentHeaders,
   bot_guard: botGuard,
+  user_id: userId,
 } as const;
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
@@ -60,6 +62,7 @@ export const FEATURE_FLAGS = [
   'geo_headers',
   'user_agent_headers',
   'bot_guard',
+  'user_id',
 ] as const;
 
 /** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */

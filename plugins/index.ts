@@ -7,6 +7,7 @@ import geoHeaders from './geo_headers/index.ts';
 import multiDomain from './multi_domain/index.ts';
 import serverProxy from './server_proxy/index.ts';
 import userAgentHeaders from './user_agent_headers/index.ts';
+import userId from './user_id/index.ts';
 
 /** The order of the hooks: `before` and `boot` run down the list, `after` runs up. */
 export const PLUGINS: readonly Plugin[] = [
@@ -18,4 +19,5 @@ export const PLUGINS: readonly Plugin[] = [
   geoHeaders,
   userAgentHeaders,
   botGuard,
+  userId,
 ];
