@@ -1,4 +1,5 @@
 import { adblockItpDetectionTexts } from './adblock_itp_detection/texts.ts';
+import { anonymizerTexts } from './anonymizer/texts.ts';
 import { botGuardTexts } from './bot_guard/texts.ts';
 import { cookieRestorationTexts } from './cookie_restoration/texts.ts';
 import { customLoaderTexts } from './custom_loader/texts.ts';
@@ -21,4 +22,5 @@ export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>>
   user_agent_headers: userAgentHeadersTexts,
   bot_guard: botGuardTexts,
   user_id: userIdTexts,
+  anonymizer: anonymizerTexts,
 };

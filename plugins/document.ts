@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
+import { config as anonymizer } from './anonymizer/config.ts';
 import { config as botGuard } from './bot_guard/config.ts';
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
 import { BOOT_PATH, customLoaderConfig, LOADER_PATH } from './custom_loader/config.ts';
@@ -53,6 +54,7 @@ export const MODULES = {
   user_agent_headers: userAgentHeaders,
   bot_guard: botGuard,
   user_id: userId,
+  anonymizer: anonymizer,
 } as const;
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
@@ -63,6 +65,7 @@ export const FEATURE_FLAGS = [
   'user_agent_headers',
   'bot_guard',
   'user_id',
+  'anonymizer',
 ] as const;
 
 /** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */

@@ -1,4 +1,5 @@
 import adblockItpDetection from './adblock_itp_detection/index.ts';
+import anonymizer from './anonymizer/index.ts';
 import botGuard from './bot_guard/index.ts';
 import type { Plugin } from './contract.ts';
 import cookieRestoration from './cookie_restoration/index.ts';
@@ -20,4 +21,5 @@ export const PLUGINS: readonly Plugin[] = [
   userAgentHeaders,
   botGuard,
   userId,
+  anonymizer,
 ];

@@ -50,7 +50,7 @@ export const MATRIX: readonly Row[] = [
   { from: 'plugins/*/config.ts', may: ['<own>/**', ZOD_MINI] },
   {
     from: 'plugins/*/**',
-    may: ['plugins/{contract,consent,hits,paths,profile,purposes}.ts', '<own>/**', ZOD_MINI],
+    may: ['plugins/{contract,consent,hits,parameters,paths,profile,purposes}.ts', '<own>/**', ZOD_MINI],
     types: ['plugins/document.ts'],
     because: 'the contract describes a site by the types of its documents',
   },
