@@ -1,6 +1,7 @@
 import { adblockItpDetectionTexts } from './adblock_itp_detection/texts.ts';
 import { anonymizerTexts } from './anonymizer/texts.ts';
 import { botGuardTexts } from './bot_guard/texts.ts';
+import { consentGateTexts } from './consent_gate/texts.ts';
 import { cookieRestorationTexts } from './cookie_restoration/texts.ts';
 import { customLoaderTexts } from './custom_loader/texts.ts';
 import type { MODULES } from './document.ts';
@@ -23,4 +24,5 @@ export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>>
   bot_guard: botGuardTexts,
   user_id: userIdTexts,
   anonymizer: anonymizerTexts,
+  consent_gate: consentGateTexts,
 };

@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
 import { config as anonymizer } from './anonymizer/config.ts';
 import { config as botGuard } from './bot_guard/config.ts';
+import { config as consentGate } from './consent_gate/config.ts';
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
 import { BOOT_PATH, customLoaderConfig, LOADER_PATH } from './custom_loader/config.ts';
 import { config as geoHeaders } from './geo_headers/config.ts';
@@ -55,6 +56,7 @@ export const MODULES = {
   bot_guard: botGuard,
   user_id: userId,
   anonymizer: anonymizer,
+  consent_gate: consentGate,
 } as const;
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
@@ -66,6 +68,7 @@ export const FEATURE_FLAGS = [
   'bot_guard',
   'user_id',
   'anonymizer',
+  'consent_gate',
 ] as const;
 
 /** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */

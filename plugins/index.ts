@@ -1,6 +1,7 @@
 import adblockItpDetection from './adblock_itp_detection/index.ts';
 import anonymizer from './anonymizer/index.ts';
 import botGuard from './bot_guard/index.ts';
+import consentGate from './consent_gate/index.ts';
 import type { Plugin } from './contract.ts';
 import cookieRestoration from './cookie_restoration/index.ts';
 import customLoader from './custom_loader/index.ts';
@@ -20,6 +21,7 @@ export const PLUGINS: readonly Plugin[] = [
   geoHeaders,
   userAgentHeaders,
   botGuard,
+  consentGate,
   userId,
   anonymizer,
 ];

@@ -13,10 +13,10 @@ describe('the edge’s bundle', () => {
   // 36,500: plugins may change a request and count, and each plugin adds what it measures.
   test('is under its limits, minified and gzipped', async () => {
     const bundle = await bundleEdge();
-    expect(Buffer.byteLength(bundle)).toBeLessThan(104_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(39_600);
+    expect(Buffer.byteLength(bundle)).toBeLessThan(105_000);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(40_000);
     const document = await readFile(new URL('../../docs/deploy-edge.md', import.meta.url), 'utf8');
-    expect(document).toContain('| the bundle | 104,000 octets minified, 39,600 gzipped');
+    expect(document).toContain('| the bundle | 105,000 octets minified, 40,000 gzipped');
   });
 
   test('evaluates no text as code, neither in the worker nor in the page', async () => {
