@@ -1,5 +1,6 @@
 import { adblockItpDetectionTexts } from './adblock_itp_detection/texts.ts';
 import { anonymizerTexts } from './anonymizer/texts.ts';
+import { blockAddressesTexts } from './block_addresses/texts.ts';
 import { botGuardTexts } from './bot_guard/texts.ts';
 import { consentGateTexts } from './consent_gate/texts.ts';
 import { cookieRestorationTexts } from './cookie_restoration/texts.ts';
@@ -25,4 +26,5 @@ export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>>
   user_id: userIdTexts,
   anonymizer: anonymizerTexts,
   consent_gate: consentGateTexts,
+  block_addresses: blockAddressesTexts,
 };

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { config as adblockItpDetection, BAIT_PATH, DETECTION_PATH } from './adblock_itp_detection/config.ts';
 import { config as anonymizer } from './anonymizer/config.ts';
+import { config as blockAddresses } from './block_addresses/config.ts';
 import { config as botGuard } from './bot_guard/config.ts';
 import { config as consentGate } from './consent_gate/config.ts';
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
@@ -57,6 +58,7 @@ export const MODULES = {
   user_id: userId,
   anonymizer: anonymizer,
   consent_gate: consentGate,
+  block_addresses: blockAddresses,
 } as const;
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
@@ -69,6 +71,7 @@ export const FEATURE_FLAGS = [
   'user_id',
   'anonymizer',
   'consent_gate',
+  'block_addresses',
 ] as const;
 
 /** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */

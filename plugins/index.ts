@@ -1,5 +1,6 @@
 import adblockItpDetection from './adblock_itp_detection/index.ts';
 import anonymizer from './anonymizer/index.ts';
+import blockAddresses from './block_addresses/index.ts';
 import botGuard from './bot_guard/index.ts';
 import consentGate from './consent_gate/index.ts';
 import type { Plugin } from './contract.ts';
@@ -21,6 +22,7 @@ export const PLUGINS: readonly Plugin[] = [
   geoHeaders,
   userAgentHeaders,
   botGuard,
+  blockAddresses,
   consentGate,
   userId,
   anonymizer,
