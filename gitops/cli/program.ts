@@ -9,6 +9,7 @@ import type { CreateOptions, ListOptions } from './containers.ts';
 import type { EventsOptions } from './events.ts';
 import type { ImageOptions } from './image.ts';
 import type { ImportOptions } from './import.ts';
+import type { InitOptions } from './init.ts';
 import type { RotateOptions } from './keys.ts';
 import type { LogsOptions } from './logs.ts';
 import type { McpVerbOptions } from './mcp.ts';
@@ -50,6 +51,14 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('up')
     .description('run a whole instance on this machine until Ctrl-C')
     .action(async () => (await import('./up/up.ts')).runInstance(home, env));
+  tagyard
+    .command('init')
+    .description('set up a host for production: keys, settings, database roles, units (docs/production.md)')
+    .option('--answers <file>', 'a file of answers (YAML or JSON), so that nothing is asked')
+    .option('--set <NAME=value>', 'one answer; repeat it for more', collect, [])
+    .option('--root <folder>', 'write below this folder, and change nothing else of this machine', '')
+    .option('--yes', 'agree to each step; files that a person changed stay as they are')
+    .action(async (options: InitOptions) => (await import('./init.ts')).init({ home, env }, options));
   tagyard
     .command('token')
     .description('mint a development JWT (embedded instance only)')
