@@ -13,6 +13,7 @@ const PARTS = [
   'deploy',
   'docs/reference/settings.md',
   'docs/runbooks.md',
+  'wrangler.jsonc',
   'edge',
   'gitops',
   'management',

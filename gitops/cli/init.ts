@@ -11,6 +11,7 @@ import { type Answers, answerAll, parseFlags, readAnswers } from './init/answers
 import { managementEnv, provisionerEnv, rolesSql, type Secrets } from './init/files.ts';
 import { type Agreement, confirmation, placeFile, settingsAt, textOf } from './init/place.ts';
 import { QUESTIONS } from './init/questions.ts';
+import { setUpWorker } from './init/worker.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
 import { CliError } from './output/cli-error.ts';
 
@@ -79,7 +80,29 @@ export async function init(context: CliContext, options: InitOptions): Promise<v
   if (root === '') await addUsers(join(etc, 'age-identity'), confirm);
   await addRoles(answers.given.DATABASE_ADMIN_URL, roles, confirm);
 
-  // 5 What is to be done yet.
+  // 5 Cloudflare: the worker with its stores and secrets.
+  const host = await settingsAt(provisionerFile);
+  await setUpWorker({
+    folder: PACKAGE,
+    account: {
+      url: host.CLOUDFLARE_API_URL ?? 'https://api.cloudflare.com/client/v4',
+      token: host.CLOUDFLARE_API_TOKEN ?? '',
+      accountId: host.CLOUDFLARE_ACCOUNT_ID ?? '',
+    },
+    script: host.EDGE_SCRIPT_NAME,
+    secrets: { HOP_SECRET: secrets.hop, INGEST_SECRET: secrets.ingest },
+    vars:
+      answers.given.PUBLIC_URL === ''
+        ? {}
+        : { INGEST_URL: new URL('/ingest', answers.given.PUBLIC_URL).href },
+    confirm,
+  }).catch((cause: Error) => {
+    // The files are written: the check says more, and the next run goes on here.
+    process.stdout.write(`The worker is not set up: ${cause.message}; run tagyard init again to go on\n`);
+    process.exitCode = 1;
+  });
+
+  // 6 What is to be done yet.
   if (await exists(join(etc, 'recovery-identity'))) {
     process.stdout.write(
       `Move ${join(etc, 'recovery-identity')} to a safe place outside of this machine: it opens backups\n`,

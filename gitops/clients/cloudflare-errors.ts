@@ -2,7 +2,16 @@ import { z } from 'zod';
 import { RetryableError, TerminalError } from '../../base/errors.ts';
 
 /** Families of endpoints: the meaning of an error code depends on the family. */
-export type ApiEndpoint = 'ips' | 'zones' | 'dns' | 'routes' | 'domains' | 'scripts' | 'kv';
+export type ApiEndpoint =
+  | 'ips'
+  | 'zones'
+  | 'dns'
+  | 'routes'
+  | 'domains'
+  | 'scripts'
+  | 'kv'
+  | 'buckets'
+  | 'queues';
 
 /** What a refusal means to an applier; `refused`: an operator must change something. */
 type CloudflareMeaning = 'absent' | 'exists' | 'quota' | 'transient' | 'unauthorized' | 'refused';
@@ -16,6 +25,8 @@ const MEANINGS: Record<ApiEndpoint, Readonly<Record<number, CloudflareMeaning>>>
   domains: { 10013: 'transient' },
   scripts: { 10007: 'absent', 10013: 'transient' },
   kv: { 10009: 'absent', 10013: 'transient' },
+  buckets: {},
+  queues: {},
 };
 
 /** Cloudflare refused the call. `codes` are as sent; the first one determines `meaning`. */

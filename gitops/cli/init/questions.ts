@@ -17,7 +17,7 @@ export const QUESTIONS = [
   },
   {
     name: 'CLOUDFLARE_API_TOKEN',
-    text: 'A Cloudflare token that may edit DNS, Workers routes and KV, and read the zone and Workers scripts',
+    text: 'A Cloudflare token that may edit DNS, Workers routes and scripts, KV, R2 and queues, and read the zone',
     isSecret: true,
   },
   { name: 'CLOUDFLARE_ACCOUNT_ID', text: 'The id of the Cloudflare account' },

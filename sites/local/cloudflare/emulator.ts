@@ -6,6 +6,7 @@ import { callLimiter } from './api/call-limit.ts';
 import { createContext, type EmulatorDeps, noRoute } from './api/context.ts';
 import { ApiError, failure } from './api/envelope.ts';
 import { readPoints } from './api/points.ts';
+import { bucketEndpoints, queueEndpoints } from './bound-stores.ts';
 import { dnsEndpoints } from './dns/endpoints.ts';
 import { kvBulkEndpoints } from './kv/bulk.ts';
 import { namespaceEndpoints } from './kv/namespaces.ts';
@@ -93,6 +94,8 @@ export function buildEmulator(deps: EmulatorDeps): FastifyInstance {
         kvValueEndpoints,
         kvBulkEndpoints,
         objectEndpoints,
+        bucketEndpoints,
+        queueEndpoints,
       ]) {
         endpoints(api, context);
       }

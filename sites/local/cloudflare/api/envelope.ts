@@ -74,6 +74,11 @@ const FAULTS = {
   unknownNamespace: [404, 10009],
   unknownBucket: [404, 10006],
   unknownObject: [404, 10007],
+  bucketExists: [409, 10004],
+  // Not documented.
+  queueExists: [409, 11009],
+  unknownQueue: [404, 11000],
+  consumerExists: [409, 11004],
   namespaceExists: [400, 10014],
   // Not documented: invalid keys, sizes and expirations.
   invalidKv: [400, 10019],

@@ -12,6 +12,11 @@ const SCHEMA = `
     content TEXT NOT NULL, body TEXT NOT NULL, UNIQUE (zone, name, type, content));
   CREATE TABLE IF NOT EXISTS routes (
     id TEXT PRIMARY KEY, zone TEXT NOT NULL REFERENCES zones, pattern TEXT NOT NULL, script TEXT, UNIQUE (zone, pattern));
+  CREATE TABLE IF NOT EXISTS buckets (name TEXT PRIMARY KEY, created_on TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS queues (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_on TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS consumers (
+    id TEXT PRIMARY KEY, queue TEXT NOT NULL REFERENCES queues, script TEXT NOT NULL, body TEXT NOT NULL,
+    UNIQUE (queue, script));
   CREATE TABLE IF NOT EXISTS namespaces (id TEXT PRIMARY KEY, title TEXT NOT NULL UNIQUE);
   CREATE TABLE IF NOT EXISTS kv (
     namespace TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL, metadata TEXT, expiration INTEGER,
