@@ -7,6 +7,7 @@ import { cookieRestorationTexts } from './cookie_restoration/texts.ts';
 import { customLoaderTexts } from './custom_loader/texts.ts';
 import type { MODULES } from './document.ts';
 import { geoHeadersTexts } from './geo_headers/texts.ts';
+import { googleTagGatewayTexts } from './google_tag_gateway/texts.ts';
 import { multiDomainTexts } from './multi_domain/texts.ts';
 import { serverProxyTexts } from './server_proxy/texts.ts';
 import type { PluginTexts } from './texts.ts';
@@ -27,4 +28,5 @@ export const TEXTS: Readonly<Partial<Record<keyof typeof MODULES, PluginTexts>>>
   anonymizer: anonymizerTexts,
   consent_gate: consentGateTexts,
   block_addresses: blockAddressesTexts,
+  google_tag_gateway: googleTagGatewayTexts,
 };

@@ -7,6 +7,7 @@ import { config as consentGate } from './consent_gate/config.ts';
 import { config as cookieRestoration } from './cookie_restoration/config.ts';
 import { BOOT_PATH, customLoaderConfig, LOADER_PATH } from './custom_loader/config.ts';
 import { config as geoHeaders } from './geo_headers/config.ts';
+import { config as googleTagGateway } from './google_tag_gateway/config.ts';
 import { isActiveDomain, config as multiDomain } from './multi_domain/config.ts';
 import { HIT_PATHS, serverProxyConfig, TAG_SERVER_PATHS, VENDOR_SCRIPT_PATH } from './server_proxy/config.ts';
 import { config as userAgentHeaders } from './user_agent_headers/config.ts';
@@ -59,6 +60,7 @@ export const MODULES = {
   anonymizer: anonymizer,
   consent_gate: consentGate,
   block_addresses: blockAddresses,
+  google_tag_gateway: googleTagGateway,
 } as const;
 
 /** The flags of the optional plugins. Mandatory plugins have none. */
@@ -72,6 +74,7 @@ export const FEATURE_FLAGS = [
   'anonymizer',
   'consent_gate',
   'block_addresses',
+  'google_tag_gateway',
 ] as const;
 
 /** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */

@@ -36,6 +36,8 @@ export default definePlugin({
   name: 'server_proxy',
   kind: 'mandatory',
   alwaysOn: true,
+  // A site may forward every path to the tag server, but not that of the gateway.
+  follows: ['google_tag_gateway'],
   // The manifest's schema has checked all options (config.ts). The registry has the paths and data layers.
   config: z.looseObject({ cookies: z._default(z.array(z.string()), []) }),
   variables: ['DATA_LAYER_NAMES'],
