@@ -96,8 +96,9 @@ const copier = definePlugin<unknown>({
       method: 'GET',
       path: '/copy',
       handle(_input, context) {
-        const { url, hostname, search, isBot, memory, shared, acrossSites, profiles, cache } = context;
-        const made = { url, hostname, search, isBot, memory, shared, acrossSites, profiles, cache };
+        const { url, hostname, search, isBot, botScore, memory, shared, acrossSites, profiles, cache } =
+          context;
+        const made = { url, hostname, search, isBot, botScore, memory, shared, acrossSites, profiles, cache };
         const { constructor: _, ...inherited } = Object.getOwnPropertyDescriptors(
           Object.getPrototypeOf(context),
         );
