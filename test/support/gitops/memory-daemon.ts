@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +19,6 @@ import { formatManifest } from '../../../sites/manifest/load.ts';
 import type { SiteZones } from '../../../sites/manifest/own-zones.ts';
 import type { ManifestInput } from '../../../sites/manifest/schema.ts';
 import { encryptSecret } from '../../../sites/manifest/secrets.ts';
-import { initSitesRepo } from '../../../sites/repo/mirror.ts';
 import { openSitesRepo } from '../../../sites/repo/sites-repo.ts';
 import { eventually } from '../eventually.ts';
 import { manifestInput, ZONES } from '../manifest.ts';
@@ -39,6 +39,7 @@ export type LoopOptions = Partial<
   readonly containerLogs?: DaemonDeps['containerLogs'];
   /** With `pollSeconds`: the URL of the new repository `sites.git` in this folder. */
   readonly urlUnder?: (folder: string) => Promise<string>;
+  readonly objectFormat?: 'sha1' | 'sha256';
   readonly pushWebhook?: DaemonDeps['pushWebhook'];
 };
 
@@ -51,6 +52,7 @@ export async function memoryDaemon(
     pollSeconds,
     containerLogs,
     pushWebhook,
+    objectFormat = 'sha1',
     urlUnder = async (folder) => pathToFileURL(join(folder, 'sites.git')).href,
     zones = ZONES,
     newerIdentity,
@@ -60,7 +62,8 @@ export async function memoryDaemon(
 ) {
   const dir = await mkdtemp(join(tmpdir(), 'tagyard-daemon-'));
   const sitesRepo = join(dir, 'sites.git');
-  await initSitesRepo(sitesRepo);
+  const format = `--object-format=${objectFormat}`;
+  execFileSync('git', ['init', '--quiet', '--bare', '--initial-branch=main', format, sitesRepo]);
   const repo =
     pollSeconds === undefined
       ? await openSitesRepo({ url: sitesRepo, cacheDir: dir })
