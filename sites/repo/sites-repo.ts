@@ -47,6 +47,9 @@ interface SitesRepoOptions {
   readonly onNotice?: (message: string) => void;
 }
 
+/** A pull request of GitHub or Gitea, or a merge request of GitLab. The mirror fetches none before one is asked for. */
+const PROPOSAL = /^refs\/(?:pull|merge-requests)\/\d+\/(?:head|merge)$/;
+
 /**
  * The sites repository: one branch whose root has a manifest `<site>.yaml` for each site. Management keeps
  * `clients/<id>.yaml` and `organisations/<id>.yaml` there too. Methods for a site also take these files, by the path
@@ -229,6 +232,9 @@ export class SitesRepo {
     // Fetches first: the branch may have moved, or `ref` may have been pushed a moment ago.
     await this.head();
     try {
+      if (this.#git.isMirror && PROPOSAL.test(ref)) {
+        await this.#git.run(['fetch', '--progress', 'origin', `+${ref}:${ref}`]);
+      }
       const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`];
       return (await this.#git.run(args)).toString().trim();
     } catch {
