@@ -41,22 +41,24 @@ export function pollOf({ span, to }: TrafficRange): number | null {
 }
 
 /**
- * The traffic of a container, or of all that the person may read; `null`: this installation doesn’t measure any.
+ * The traffic of a container or client, or of all that the person may read; `null`: this installation doesn’t measure any.
  */
 export async function readTraffic(
   id: string | null,
   { span, step, to }: TrafficRange,
+  of: 'server-containers' | 'clients' = 'server-containers',
 ): Promise<Traffic | null> {
   const size = TRAFFIC_STEPS[step];
   const end = Math.ceil((to ?? Date.now()) / 1000 / size) * size;
   const at = (time: number) => new Date(time * 1000).toISOString();
   const query = new URLSearchParams({ from: at(end - span.seconds), to: at(end), step: String(size) });
-  const path = `${id === null ? '' : `/server-containers/${encodeURIComponent(id)}`}/traffic?${query}`;
+  const path = `${id === null ? '' : `/${of}/${encodeURIComponent(id)}`}/traffic?${query}`;
   const response = await sendInSession(new Request(path, { headers: { accept: 'application/json' } }));
   if (response.ok) return (await response.json()) as Traffic;
   const problem = await problemFrom('GET traffic', response);
   // The route is missing, not the container.
-  if (problem.status === 404 && problem.code !== 'unknown_container') return null;
+  if (problem.status === 404 && problem.code !== 'unknown_container' && problem.code !== 'unknown_client')
+    return null;
   throw problem;
 }
 

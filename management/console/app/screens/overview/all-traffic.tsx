@@ -5,11 +5,13 @@ import { pollOf, readTraffic, sumOf } from '../../data/traffic.ts';
 import { Section } from '../../parts/page.tsx';
 import { Known } from '../../parts/states.tsx';
 
-/** The requests of all containers. Where nothing is measured, nothing is shown. */
-export function AllTraffic() {
+/** The requests of all containers, or of a client's. Where nothing is measured, nothing is shown. */
+export function AllTraffic({ client }: { client: string }) {
   const { range, set } = useRange();
   const { span, step, to } = range;
-  const query = useQuery(`traffic of all ${span.name} ${step} ${to}`, () => readTraffic(null, range));
+  const query = useQuery(`traffic of all ${client} ${span.name} ${step} ${to}`, () =>
+    readTraffic(client === '' ? null : client, range, 'clients'),
+  );
   const isMeasured = query.data !== null;
   usePolling(query, isMeasured ? pollOf(range) : null);
   if (!isMeasured) return null;
