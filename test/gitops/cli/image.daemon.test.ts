@@ -174,10 +174,10 @@ describe('tagyard image', () => {
   });
 
   test.each([
-    [['--sites', 'nosuch'], 'no site nosuch'],
-    [['--at-once', '0'], '--at-once must be a number, at least 1'],
-  ])('refuses %j', async (args, message) => {
-    expect(await start(...args)).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(message) });
+    [['--sites', 'nosuch'], 1, 'no site nosuch'],
+    [['--at-once', '0'], 64, '--at-once must be a number, at least 1'],
+  ])('refuses %j', async (args, exitCode, message) => {
+    expect(await start(...args)).toMatchObject({ exitCode, stderr: expect.stringContaining(message) });
     expect(tried).toEqual([]);
   });
 });
