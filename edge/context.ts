@@ -172,7 +172,13 @@ class Context implements PluginContext {
     this.tellTagServer = (told) => {
       const [strange] = Object.keys(told.headers ?? {}).filter((name) => !MAY_BE_TOLD.has(name));
       if (strange !== undefined) throw new TypeError(`${strange} is not one of TOLD_HEADERS`);
-      notes.told = { ...notes.told, ...told, headers: { ...notes.told.headers, ...told.headers } };
+      const { headers, address } = notes.told;
+      // What one plugin withholds, no other tells.
+      const kept = address === null || told.address === undefined ? address : told.address;
+      notes.told = {
+        headers: { ...headers, ...told.headers },
+        ...(kept === undefined ? {} : { address: kept }),
+      };
     };
     this.report = (event) => guard.log(event, { plugin: plugin.name, site: site.siteId });
     this.waitUntil = members.waitUntil;

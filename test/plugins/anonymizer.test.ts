@@ -98,3 +98,17 @@ test('a hit with a compressed body is refused', async () => {
 test('nothing is passed on of JSON that can’t be parsed', async () => {
   expect((await hit(options, { body: '{"secret":"mine"' })).arrived?.body).toBe('');
 });
+
+test('a body that no hop passes on is refused as without the plugin', async () => {
+  const { status, arrived } = await hit(options, { body: 'x'.repeat(8 * 1_048_576 + 1) });
+  expect(status).toBe(413);
+  expect(arrived).toBeUndefined();
+});
+
+test('a body of unknown length is given up at the same limit', async () => {
+  const { arrived } = await hit(options, {
+    body: 'x'.repeat(8 * 1_048_576 + 1),
+    headers: { 'transfer-encoding': 'chunked' },
+  });
+  expect(arrived?.body ?? '').toBe('');
+});

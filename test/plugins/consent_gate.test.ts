@@ -9,6 +9,7 @@ afterAll(() => stage.close());
 
 interface Asked {
   readonly options?: object;
+  readonly alsoAnonymized?: true;
   readonly consent?: SiteOptions['consent'];
   readonly path?: string;
   readonly method?: string;
@@ -16,9 +17,15 @@ interface Asked {
   readonly headers?: Record<string, string>;
 }
 
-async function ask({ options = {}, consent = 'required', path = '/g/collect?v=2', ...sending }: Asked) {
+async function ask({
+  options = {},
+  alsoAnonymized,
+  consent = 'required',
+  path = '/g/collect?v=2',
+  ...sending
+}: Asked) {
   const site = await stage.site({
-    features: { consent_gate: true },
+    features: { consent_gate: true, ...(alsoAnonymized && { anonymizer: true }) },
     modules: { consent_gate: { ...options } },
     consent,
     proxyPaths: ['/data', '/webhooks/*'],
@@ -73,4 +80,10 @@ test('a stripped hit has nothing of what the page lists', async () => {
   for (const name of ['cookie', 'referer', 'x-forwarded-for'])
     expect(arrived?.headers).not.toHaveProperty(name);
   expect(counters).toEqual({ 'consent_gate.stripped': 1 });
+});
+
+test('a stripped hit has no address either if the anonymizer would cut it', async () => {
+  const { arrived } = await ask({ options: { action: 'strip' }, alsoAnonymized: true });
+  expect(arrived?.method).toBe('POST');
+  expect(arrived?.headers).not.toHaveProperty('x-forwarded-for');
 });
