@@ -128,7 +128,7 @@ export function renderEdits(name: string): Readonly<Record<string, FileEdit>> {
       const imported = addImport(text, `import { config as ${variable} } from './${name}/config.ts';`);
       const reserved = after(imported, /export const ROUTE_PATHS.*\[\n[^\]]*/, `  '${path}',\n`);
       const listed = after(reserved, /export const MODULES = \{[^}]*/, `  ${name}: ${variable},\n`);
-      return after(listed, /export const FEATURE_FLAGS = \[[^\]]*/, `, '${name}'`);
+      return after(listed, /export const FEATURE_FLAGS = \[[^\]]*?(?=,?\s*\])/, `, '${name}'`);
     },
     'sites/example.yaml': (text) =>
       `${after(text, /^features:\n(?: .*\n)+/m, `  # Enables the plugin, with the options of \`modules.${name}\`.\n  ${name}: true\n`).trimEnd()}
