@@ -1,5 +1,6 @@
 import { type ProvisionerCertificate, ProvisionerError } from '../clients/provisioner-client.ts';
 import type { Context } from '../context/context.ts';
+import type { Dns } from './judge-dns.ts';
 
 /** How long an answer waits for the provisioner. */
 const CERTIFICATES_MS = 4_000;
@@ -17,4 +18,18 @@ export async function readCertificates(
     log.warn({ err, site }, 'the certificates of a site can’t be read');
     return null;
   }
+}
+
+/**
+ * Whether the host already serves a name with a valid certificate although the name doesn't lead to it, so that a change
+ * of its record interrupts nothing. `drifted` is a valid certificate, too.
+ */
+export function isReadyToSwitch(
+  dns: Pick<Dns, 'status'>,
+  certificate: { readonly state: string; readonly notAfter: string | null } | undefined,
+  now: number,
+): boolean {
+  if (dns.status !== 'missing' && dns.status !== 'wrong') return false;
+  if (certificate?.state !== 'live' && certificate?.state !== 'drifted') return false;
+  return Date.parse(certificate.notAfter ?? '') > now;
 }

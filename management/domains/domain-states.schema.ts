@@ -43,6 +43,7 @@ export const customDomainView = z
           'setting_up',
           'waits_for_proof',
           'waits_for_dns',
+          'ready_to_switch',
           'waits_for_certificate',
           'serving',
         ]),

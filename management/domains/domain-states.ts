@@ -8,7 +8,7 @@ import { withoutForeignNames } from '../records/foreign-names.repository.ts';
 import { loaderUrl } from '../view/present.ts';
 import { presentProof } from '../view/proof.ts';
 import type { AskedHosts } from './asked-hosts.ts';
-import { readCertificates } from './certificates.ts';
+import { isReadyToSwitch, readCertificates } from './certificates.ts';
 import { cookieLifetime, type ResolvedHost } from './cookie-lifetime.ts';
 import { askDns, recordDns } from './dns-watch.ts';
 import type { CustomDomainView, DomainStateView } from './domain-states.schema.ts';
@@ -86,7 +86,7 @@ export class DomainStates {
     return {
       domain,
       served: isProven(manifest, domain),
-      state: domainState(row, domain, { dns, tls }),
+      state: domainState(row, domain, { dns, tls }, this.#context.clock.date().getTime()),
       records: [
         { type: 'CNAME', name: domain, value: alias },
         ...addresses.map((value) => ({
@@ -139,6 +139,7 @@ function domainState(
   { state, manifest }: Pick<ContainerWithOperation, 'state' | 'manifest'>,
   domain: string,
   { dns, tls }: Pick<CustomDomainView, 'dns' | 'tls'>,
+  now: number,
 ): CustomDomainView['state'] {
   const ofSite = UNSERVED.find((name) => name === state.name || state.also.includes(name));
   if (ofSite !== undefined) return { name: ofSite, sentence: state.sentence, remedy: state.remedy };
@@ -147,6 +148,13 @@ function domainState(
       name: 'waits_for_proof',
       sentence: 'It isn’t served before DNS proves that it is the client’s.',
       remedy: 'Set the TXT record of its proof.',
+    };
+  }
+  if (isReadyToSwitch(dns, { state: tls.status, notAfter: tls.notAfter }, now)) {
+    return {
+      name: 'ready_to_switch',
+      sentence: 'Its host serves it with a valid certificate, and DNS doesn’t lead there yet.',
+      remedy: dns.detail,
     };
   }
   if (dns.status === 'missing' || dns.status === 'wrong') {

@@ -3,8 +3,9 @@ import { limit } from '../../base/limit.ts';
 import { isWithinDomain, registrableDomain } from '../../sites/manifest/schema.ts';
 import type { Context } from '../context/context.ts';
 import type { AskedHosts } from '../domains/asked-hosts.ts';
-import { readCertificates } from '../domains/certificates.ts';
+import { isReadyToSwitch, readCertificates } from '../domains/certificates.ts';
 import { askDns } from '../domains/dns-watch.ts';
+import type { Dns } from '../domains/judge-dns.ts';
 import { checkProof } from '../proof/check.ts';
 import type { ContainerWithOperation } from '../records/containers.repository.ts';
 import { registrablePartsOf, unprovenDomains } from '../records/domain-proofs.repository.ts';
@@ -126,15 +127,22 @@ export class HandoverRecords {
       ...{ zone: registrableDomain(domain) ?? domain, type: 'CNAME', name: domain, value: alias, addresses },
       purpose: 'Serves the tags from your own domain.',
       state: status === 'ok' ? 'right' : status,
-      detail: status === 'ok' && requestId !== null ? await this.#lacking(row, domain, requestId) : detail,
+      detail: requestId === null ? detail : await this.#detail(row, domain, dns, requestId),
     };
   }
 
-  /** Why a name that leads to its host has no certificate: CAA records of the client forbid it, for example. */
-  async #lacking({ id, site_id }: ContainerWithOperation, domain: string, requestId: string) {
+  /**
+   * Why a name that leads to its host has no certificate, for example because CAA records of the client forbid it; of one
+   * that doesn't lead there, also whether the host is ready for it.
+   */
+  async #detail({ id, site_id }: ContainerWithOperation, domain: string, dns: Dns, requestId: string) {
     const asked = this.#certificates.get(site_id) ?? readCertificates(this.#context, site_id, requestId);
     this.#certificates.set(site_id, asked);
     const found = (await asked)?.find(({ key }) => key === domain);
+    if (isReadyToSwitch(dns, found, this.#context.clock.date().getTime())) {
+      return `The new host serves it with a valid certificate already. ${dns.detail}`;
+    }
+    if (dns.status !== 'ok') return dns.detail;
     if (found === undefined || !['pending_certificate', 'expired'].includes(found.state)) return null;
     return `It has no certificate yet: ${await withoutForeignNames(this.#context.db, id, found.reason)}`;
   }

@@ -1,5 +1,5 @@
 import type { CheckContext } from '../check.ts';
-import type { NameAnswer } from '../contract.ts';
+import type { HostReport, NameAnswer } from '../contract.ts';
 import { type Finding, failed, passed, skipped } from '../result.ts';
 
 /** What a proxied name of Cloudflare's resolves to while the proxy is not active (RFC 6666, the discard prefix). */
@@ -11,11 +11,11 @@ const DAY_MS = 86_400_000;
  */
 const MIN_DAYS = 14;
 
-export function checkDns({ host }: CheckContext) {
+export function checkDns({ host, now }: CheckContext) {
   if (host === null) return [skipped(null, 'only the host queries the resolver')];
   return host.names
     .filter(({ kind }) => kind !== 'page')
-    .map((answer) => judgeName(answer, host.site.origin));
+    .map((answer) => judgeName(answer, host.site.origin, isServed(host, answer, now)));
 }
 
 /**
@@ -38,7 +38,13 @@ export async function whereNamed(
   );
 }
 
-function judgeName(answer: NameAnswer, origin: string): Finding {
+/** Whether the host answers for a client's name with a valid certificate, wherever its DNS leads. */
+function isServed(host: HostReport, { name, kind }: NameAnswer, now: number): boolean {
+  const served = host.certificates.find((one) => one.name === name);
+  return kind === 'custom' && served?.covers === true && Date.parse(served.validTo ?? '') > now;
+}
+
+function judgeName(answer: NameAnswer, origin: string, isReady: boolean): Finding {
   const { name, kind, addresses, alias, expected, problem } = answer;
   const cname = kind === 'custom' ? [`a CNAME to ${new URL(origin).hostname}`] : [];
   // Without known addresses, only a CNAME can be named to the owner of a custom domain.
@@ -47,7 +53,7 @@ function judgeName(answer: NameAnswer, origin: string): Finding {
   const record = expected.length === 0 ? [] : [`an A record to ${expected.join(', ')}`];
   const fix =
     kind === 'custom'
-      ? `At ${name}’s DNS provider set ${[...record, ...cname].join(', or ')}.`
+      ? `At ${name}’s DNS provider set ${[...record, ...cname].join(', or ')}.${isReady ? ' It is ready to switch: the host already serves it with a valid certificate.' : ''}`
       : `Run tagyard plan and tagyard apply, which write this record; if they change nothing, ${kind === 'edge' ? 'the zone isn’t proxied by the edge' : 'public resolvers don’t use the zone that Tagyard writes'}.`;
   if (addresses.length === 0) {
     return failed(name, `${name} doesn’t resolve (${problem ?? 'no address'}); it ${requirement}`, fix);

@@ -195,6 +195,15 @@ describeWith('knot', 'a custom domain', () => {
       notAfter: '2030-05-01T00:00:00.000Z',
       detail: null,
     });
+    await zone(`add ${CUSTOM}. 60 A ${FAR}`);
+    const ready = (await check(custom)).body;
+    expect(ready.state).toEqual({
+      name: 'ready_to_switch',
+      sentence: expect.stringContaining('with a valid certificate'),
+      remedy: ready.dns.detail,
+    });
+    site.resources = [{ ...certificate, notAfter: clock.date().toISOString(), state: 'live', reason: '' }];
+    expect((await read(custom)).body.state.name).toBe('waits_for_dns');
     site.resources = [
       {
         ...certificate,

@@ -181,6 +181,19 @@ describeWith(['knot', 'opensmtpd', 'root', 'mount'], 'a link to the DNS records 
     expect((await page(body.secret)).text).toContain(`It has no certificate yet: ${reason}`);
   });
 
+  test('says when the new host serves a domain that still leads elsewhere', async () => {
+    const { body } = await make({ recipients: [] });
+    await knot.updateZone(ZONE, `add ${CUSTOM}. 60 A 198.51.100.7`);
+    const text = 'The new host serves it with a valid certificate already.';
+    expect((await page(body.secret)).text).not.toContain(text);
+    const [site] = world.provisioner.sites.values();
+    if (site === undefined) throw new Error('the provisioner has no site');
+    const facts = { issuer: 'R11', notAfter: '2030-05-01T00:00:00.000Z', addresses: null, nextCheck: null };
+    site.resources = [{ target: 'certificate', key: CUSTOM, state: 'live', reason: '', ...facts }];
+    expect(statesOf(await records(body.secret))[CUSTOM]).toBe('wrong');
+    expect((await page(body.secret)).text).toContain(`${text} ${CUSTOM} leads to 198.51.100.7`);
+  });
+
   test('sends the mail after a restart, once the mail server takes it', async () => {
     const { body } = await make({ recipients: RECIPIENTS, container });
     const value = await proofValue(body.secret);

@@ -22,6 +22,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   complete: 'good',
   waits_for_dns: 'warn',
   waits_for_proof: 'warn',
+  ready_to_switch: 'warn',
   waits_for_certificate: 'busy',
   swapped: 'good',
   already: 'good',
