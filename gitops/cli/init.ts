@@ -56,12 +56,13 @@ export async function init(context: CliContext, options: InitOptions): Promise<v
   const secrets: Secrets = {
     recipient,
     recoveryRecipient,
-    infra: before.INFRA_SECRET ?? newSecret(),
-    hop: before.HOP_SECRET ?? newSecret(),
-    ingest: known.INGEST_SECRET ?? newSecret(),
-    forwarder: known.FORWARDER_KEY ?? newSecret(),
-    database: passwordOf(known.DATABASE_URL) ?? newSecret(),
-    owner: passwordOf(known.PORT_POOL_DATABASE_URL) ?? newSecret(),
+    // What the answers have below a daemon's name counts for the other daemon and the worker, too.
+    infra: answers.provisioner.INFRA_SECRET ?? answers.management.INFRA_SECRET ?? newSecret(),
+    hop: answers.provisioner.HOP_SECRET ?? newSecret(),
+    ingest: answers.management.INGEST_SECRET ?? newSecret(),
+    forwarder: answers.management.FORWARDER_KEY ?? newSecret(),
+    database: passwordOf(management.DATABASE_URL ?? known.DATABASE_URL) ?? newSecret(),
+    owner: passwordOf(management.PORT_POOL_DATABASE_URL ?? known.PORT_POOL_DATABASE_URL) ?? newSecret(),
   };
 
   // 3 Files: settings, roles, units.
@@ -77,7 +78,11 @@ export async function init(context: CliContext, options: InitOptions): Promise<v
   }
 
   // 4 The machine: users of the units, who read their keys; roles of the database.
-  if (root === '') await addUsers(join(etc, 'age-identity'), confirm);
+  if (root !== '') {
+    process.stdout.write('Below another root, only files are written: nothing else is changed\n');
+    return;
+  }
+  await addUsers(join(etc, 'age-identity'), confirm);
   await addRoles(answers.given.DATABASE_ADMIN_URL, roles, confirm);
 
   // 5 Cloudflare: the worker with its stores and secrets.
@@ -180,16 +185,15 @@ async function addUsers(identity: string, confirm: Agreement): Promise<void> {
 
 async function addRoles(url: string, roles: string, confirm: Agreement): Promise<void> {
   if (url !== '' && (await confirm(`Make the database and its two roles (${roles})?`))) {
-    await run('psql', [
-      '--quiet',
-      '--no-psqlrc',
-      '--set',
-      'ON_ERROR_STOP=1',
-      '--file',
-      roles,
-      '--dbname',
-      url,
-    ]);
+    // Everyone on the machine can read a program's arguments.
+    const address = new URL(url);
+    const password = decodeURIComponent(address.password);
+    address.password = '';
+    await run(
+      'psql',
+      ['--quiet', '--no-psqlrc', '--set', 'ON_ERROR_STOP=1', '--file', roles, '--dbname', address.href],
+      password === '' ? {} : { PGPASSWORD: password },
+    );
     process.stdout.write('The database and its roles are there\n');
     return;
   }
@@ -198,12 +202,11 @@ async function addRoles(url: string, roles: string, confirm: Agreement): Promise
   );
 }
 
-async function run(program: string, args: readonly string[]): Promise<void> {
+async function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<void> {
   try {
-    await execa(program, args);
+    await execa(program, args, { env });
   } catch (cause) {
     const reason = cause instanceof ExecaError ? cause.stderr || cause.originalMessage : String(cause);
-    // The arguments may have a password.
     throw new CliError(`${program} failed: ${String(reason).trim()}; run tagyard init again to go on`, {
       cause,
     });

@@ -208,21 +208,6 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action(async (options: { ref?: string; json?: true }) =>
       (await import('./sites.ts')).plan({ home, env }, options),
     );
-  tagyard.commandsGroup('Change what is:');
-  tagyard
-    .command('apply')
-    .description('apply the newest revision now and wait until it is applied')
-    .option('--checksum <checksum>', 'apply only if the plan still has this checksum')
-    .option('--wait <seconds>', 'how long to wait until all operations have finished', '1800')
-    .option('--json', 'print the outcome as JSON')
-    .action(async (options: { checksum?: string; wait: string; json?: true }) =>
-      (await import('./apply.ts')).apply({ home, env }, options),
-    );
-  tagyard
-    .command('approve')
-    .description('allow the guarded changes of a plan')
-    .argument('<checksum>', 'the checksum that the plan shows')
-    .action(async (checksum: string) => (await import('./sites.ts')).approve({ home, env }, checksum));
   tagyard
     .command('events')
     .description(
@@ -239,6 +224,21 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .action(async (site: string | undefined, options: EventsOptions) =>
       (await import('./events.ts')).events({ home, env }, site, options),
     );
+  tagyard.commandsGroup('Change what is:');
+  tagyard
+    .command('apply')
+    .description('apply the newest revision now and wait until it is applied')
+    .option('--checksum <checksum>', 'apply only if the plan still has this checksum')
+    .option('--wait <seconds>', 'how long to wait until all operations have finished', '1800')
+    .option('--json', 'print the outcome as JSON')
+    .action(async (options: { checksum?: string; wait: string; json?: true }) =>
+      (await import('./apply.ts')).apply({ home, env }, options),
+    );
+  tagyard
+    .command('approve')
+    .description('allow the guarded changes of a plan')
+    .argument('<checksum>', 'the checksum that the plan shows')
+    .action(async (checksum: string) => (await import('./sites.ts')).approve({ home, env }, checksum));
   tagyard
     .command('revert')
     .description('undo a commit of a site, also a removal, with a new commit; asks before it removes a site')

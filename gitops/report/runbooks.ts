@@ -41,7 +41,14 @@ export const RUNBOOKS = {
   },
   key_files: {
     checks: 'Only their owner can read files with secrets.',
-    settings: ['AGE_IDENTITY_FILE', 'DNS_TSIG_SECRET_FILE', 'ACME_EAB_HMAC_KEY_FILE'],
+    settings: [
+      'AGE_IDENTITY_FILE',
+      'DNS_TSIG_SECRET_FILE',
+      'ACME_EAB_HMAC_KEY_FILE',
+      'SITES_REPO_PASSWORD_FILE',
+      'SITES_SIGNING_KEY_FILE',
+      'SITES_WEBHOOK_SECRET_FILE',
+    ],
     fixes: {
       open: 'Give the named file the mode 0600 (chmod 600) and the service’s user as its owner. If others may have read it, replace the secret.',
     },

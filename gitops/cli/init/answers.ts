@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { hostname } from '../../../sites/manifest/schema.ts';
 import { machineSettings } from '../../env.ts';
 import { ask } from '../output/ask.ts';
-import { CliError } from '../output/cli-error.ts';
+import { CliError, UsageError } from '../output/cli-error.ts';
 import { type Answered, QUESTIONS, type Question } from './questions.ts';
 
 const further = z.record(z.string().regex(/^[A-Z][A-Z0-9_]*$/), z.string()).default({});
@@ -92,15 +92,20 @@ export function parseAnswers(path: string, text: string): z.output<typeof answer
   );
 }
 
-/** Flags of the form NAME=value. Throws `CliError`. */
+/** Flags of the form NAME=value. Throws `UsageError`, also for a secret. */
 export function parseFlags(flags: readonly string[]): Partial<Answered> {
   return Object.fromEntries(
     flags.map((flag) => {
       const [name = '', ...rest] = flag.split('=');
-      if (QUESTIONS.some((question) => question.name === name) && rest.length > 0)
-        return [name, rest.join('=')];
-      throw new CliError(
-        `--set ${name}: write <NAME>=<value>, with one of ${QUESTIONS.map((q) => q.name).join(', ')}`,
+      const question: Question | undefined = QUESTIONS.find((one) => one.name === name);
+      if (question?.isSecret) {
+        throw new UsageError(
+          `--set ${name}: everyone on the machine can read arguments; put it into a file (--answers) or answer on the terminal`,
+        );
+      }
+      if (question !== undefined && rest.length > 0) return [name, rest.join('=')];
+      throw new UsageError(
+        `--set ${name}: write <NAME>=<value>, with one of ${QUESTIONS.map((one) => one.name).join(', ')}`,
       );
     }),
   );

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { vi } from 'vitest';
-import { CliError } from '../../../gitops/cli/output/cli-error.ts';
+import { CliError, UsageError, WRONG_USAGE } from '../../../gitops/cli/output/cli-error.ts';
 import { program } from '../../../gitops/cli/program.ts';
 import { SECRET } from '../gitops/memory-daemon.ts';
 
@@ -21,7 +21,7 @@ export async function tagyardHere(url: string, args: readonly string[], env: Rec
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     stderr = error.message;
-    process.exitCode = 1;
+    process.exitCode = error instanceof UsageError ? WRONG_USAGE : 1;
   } finally {
     write.mockRestore();
   }

@@ -44,6 +44,7 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
   let started: Started | null = null;
   /** The main configuration that was last written or found to be as desired. */
   let writtenMain: string | null = null;
+  let lostSince: number | null = null;
   let reviver: { stop(): void } | null = null;
   let rotation: NodeJS.Timeout | undefined;
   const exclusive = limit(1);
@@ -142,9 +143,11 @@ export function nginxBackend(settings: NginxSettings): ProxyBackend {
         const current = await generations.current();
         const isLost = current === null && (await rest.daemon.isRunning());
         const { certificates } = settings;
-        const changes = isLost
-          ? await wholeTree(asked, expected, { certificates, endpoint: rest.endpoint })
-          : asked;
+        lostSince = isLost ? (lostSince ?? Date.now()) : null;
+        const changes =
+          lostSince === null
+            ? asked
+            : await wholeTree(asked, expected, { certificates, endpoint: rest.endpoint, lostSince });
         const files = await writeFiles(changes, { ...settings, renderer, current });
         const written = files.flatMap((file) =>
           file.status === 'fulfilled' && file.value ? [file.value] : [],

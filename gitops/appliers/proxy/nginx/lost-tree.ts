@@ -7,19 +7,34 @@ import type { CertificateSource } from '../certificates.ts';
 import { servedName } from '../desired.ts';
 
 const PROBE_MS = 2_000;
+/**
+ * How long a reload waits for lost certificates. A name that gets none (its DNS has moved away, its authority refuses it)
+ * must not keep all other sites of the host from being changed.
+ */
+const HELD_MS = 15 * 60_000;
 
 /**
  * The changes with which nginx may be reloaded although the tree that it serves is lost: all vhosts at once, since a
  * reload drops those that the new tree lacks. Throws `RetryableError` while nginx serves a name with a certificate whose
- * files are lost too: it keeps them in memory, and a reload would end TLS for the name.
+ * files are lost too: it keeps them in memory, and a reload would end TLS for the name. `lostSince`: when the loss was first
+ * seen, by `Date.now()`; after `HELD_MS` the others no longer wait.
  */
 export async function wholeTree(
   changes: readonly ProxyChange[],
   expected: readonly ProxyChange[],
-  { certificates, endpoint }: { readonly certificates: CertificateSource; readonly endpoint: ProxyEndpoint },
+  {
+    certificates,
+    endpoint,
+    lostSince,
+  }: {
+    readonly certificates: CertificateSource;
+    readonly endpoint: ProxyEndpoint;
+    readonly lostSince: number;
+  },
 ): Promise<readonly ProxyChange[]> {
   const changed = new Set(changes.map(({ key }) => key));
   const all = [...changes, ...expected.filter(({ key }) => !changed.has(key))];
+  if (Date.now() - lostSince > HELD_MS) return all;
   const names = all.flatMap(({ spec }) => spec?.vhosts ?? []).map(servedName);
   const lost = await Promise.all(
     names.map(async ({ host, tls }) => {
@@ -29,7 +44,7 @@ export async function wholeTree(
   ).then((found) => found.flat());
   if (lost.length === 0) return all;
   throw new RetryableError(
-    `the files of ${counted(lost.length, 'certificate')} that nginx serves are lost (${lost[0]}): it keeps its configuration until there are new ones`,
+    `the files of ${counted(lost.length, 'certificate')} that nginx serves are lost (${lost[0]}): it keeps its configuration until there are new ones, at most for 15 minutes; or restore acme/ and tls-served/ of STATE_DIR`,
   );
 }
 
