@@ -58,10 +58,11 @@ export interface Consent {
   allows(cookieName: string): boolean;
 }
 
-const GCS = /[?&]gcs=G1([01])([01])/;
-/** `11p1t1p1t5`: a letter each for `ad_storage`, `analytics_storage`, `ad_user_data` and `ad_personalization`. */
-const GCD = /[?&]gcd=1\d([a-z])\d([a-z])\d([a-z])\d([a-z])\d/;
-/** What a letter says; any other says nothing: `l` is no choice. */
+/** A digit or a hyphen each for `ad_storage` and `analytics_storage` (docs/facts.md, Consent). */
+const GCS = /[?&]gcs=G1([01-])([01-])/;
+/** `13p3t3p2p5l1`: after a digit each, `ad_storage`, `analytics_storage`, `ad_user_data` and `ad_personalization`. */
+const GCD = /[?&]gcd=1[\w-]([\w-])[\w-]([\w-])[\w-]([\w-])[\w-]([\w-])/;
+/** What a letter says in the end (docs/facts.md, Consent). Any other says nothing: `l` is no choice. */
 const GRANTED = 'rntv';
 const DENIED = 'pqmu';
 const BY_DIGIT: Readonly<Record<string, 'granted' | 'denied'>> = { 0: 'denied', 1: 'granted' };
@@ -75,8 +76,8 @@ export function choicesOfHit(query: string): ConsentChoices {
     return DENIED.includes(letter) ? 'denied' : undefined;
   });
   return {
-    analytics_storage: analytics === undefined ? analyticsStorage : BY_DIGIT[analytics],
-    ad_storage: ads === undefined ? adStorage : BY_DIGIT[ads],
+    analytics_storage: BY_DIGIT[analytics ?? ''] ?? analyticsStorage,
+    ad_storage: BY_DIGIT[ads ?? ''] ?? adStorage,
     ad_user_data: adUserData,
     ad_personalization: adPersonalization,
   };
