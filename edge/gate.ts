@@ -19,7 +19,10 @@ interface Gated {
 
 type Gate = Pick<EdgeConfigDocument, 'features' | 'modules'>;
 
-/** Where no EDGE_CONFIG document can be read in time: mandatory plugins on their defaults, optional ones disabled. */
+/**
+ * Where no EDGE_CONFIG document can be read in time, and the registry names no plugin that fails closed: mandatory plugins
+ * on their defaults, optional ones disabled.
+ */
 export const OPEN_GATE: Gate = { features: {}, modules: {} };
 
 const isAlwaysOn = (plugin: Plugin): boolean => plugin.kind === 'mandatory' && plugin.alwaysOn === true;

@@ -69,7 +69,8 @@ function needed<T>(lookup: Lookup<T>, missing: 'unknown_host' | 'unknown_contain
 
 /**
  * Resolves host → routing entry → registry and EDGE_CONFIG. Throws `unknown_host`, `unknown_container` or
- * `store_unavailable`. If EDGE_CONFIG fails or is late, the site is resolved without it.
+ * `store_unavailable`. If EDGE_CONFIG fails or is late, the site is resolved without it:
+ * of the optional plugins, only those that the registry names run.
  */
 export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, log: EventLog) {
   /** Keyed by the parsed routing entry, so that a site is dropped together with its entry. */
@@ -81,7 +82,7 @@ export function siteResolver(plugins: readonly Plugin[], stores: ConfigStores, l
     registry: RegistryDocument,
     config: EdgeConfigDocument | undefined,
   ): Known {
-    const { enabled, keepers: deriving, rejected } = gate(plugins, config ?? OPEN_GATE);
+    const { enabled, keepers: deriving, rejected } = gate(plugins, config ?? registry.closed ?? OPEN_GATE);
     for (const { plugin, reason } of rejected) {
       log('options_rejected', { container: containerId, plugin, reason });
     }

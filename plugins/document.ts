@@ -80,6 +80,9 @@ export const FEATURE_FLAGS = [
 /** The plugins that no option disables: without them a site has no tags. A test compares this with the plugins. */
 export const ALWAYS_ON = ['server_proxy', 'custom_loader'] as const;
 
+/** The plugins that fail closed: their options must be known without EDGE_CONFIG. A test compares this with the plugins. */
+export const FAIL_CLOSED = ['consent_gate', 'anonymizer'] as const;
+
 /** `opt_out`: act unless the visitor denies. `required`: identify, store and restore nothing before a grant. */
 export const CONSENT_MODES = ['opt_out', 'required'] as const;
 export type ConsentMode = (typeof CONSENT_MODES)[number];
@@ -113,14 +116,31 @@ export type ConsentSettings = z.infer<typeof consentDocument>;
  * site's whole configuration because of a new flag. Each plugin parses its own options. (`catchall` instead of `record`
  * and `literal` instead of `enum` keep the worker's bundle small.)
  */
+const gateSettings = {
+  features: z.catchall(z.object({}), z.boolean()),
+  modules: z.catchall(z.object({}), z.looseObject({})),
+};
 export const edgeConfigDocument = z.object({
   version: z.literal(2),
   module: z.literal('tagyard'),
-  features: z.catchall(z.object({}), z.boolean()),
-  modules: z.catchall(z.object({}), z.looseObject({})),
+  ...gateSettings,
   ...consentSettings,
 });
 export type EdgeConfigDocument = z.infer<typeof edgeConfigDocument>;
+
+type Gate = Pick<EdgeConfigDocument, 'features' | 'modules'>;
+
+/** What a site's registry has of plugins that fail closed; nothing if none is on. */
+export function closedGate({ features, modules }: Gate): { closed?: Gate } {
+  const names = FAIL_CLOSED.filter((name) => features[name]);
+  if (names.length === 0) return {};
+  return {
+    closed: {
+      features: Object.fromEntries(names.map((name) => [name, true])),
+      modules: Object.fromEntries(names.map((name) => [name, { ...modules[name] }])),
+    },
+  };
+}
 
 /** `ROUTES`, by edge hostname (lower case, no port). `origin` is an https origin such as `https://shop-origin.example.net`. */
 export const routingDocument = z.object({
@@ -170,6 +190,8 @@ export const registryDocument = z.object({
   off: z.optional(z.literal(true)),
   /** The site's data layer names. EDGE_CONFIG has them too, like the rules of consent. */
   dataLayers: z.optional(z.array(z.string())),
+  /** The features and options of EDGE_CONFIG of those `FAIL_CLOSED` plugins that are on: they run without it, too. */
+  closed: z.optional(z.object(gateSettings)),
   /** The same as in EDGE_CONFIG: the rules of consent must also be known while EDGE_CONFIG can't be read. */
   ...consentSettings,
 });

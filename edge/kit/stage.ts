@@ -6,6 +6,7 @@ import type {
   ConsentSettings,
   EdgeConfigDocument,
   KvNamespace,
+  RegistryDocument,
   RegistryDomain,
 } from '../../plugins/document.ts';
 import { bundleStage, COMPATIBILITY_DATE } from '../bundle.ts';
@@ -43,6 +44,8 @@ export interface StagedSite {
 export interface SiteOptions {
   readonly features?: EdgeConfigDocument['features'];
   readonly modules?: EdgeConfigDocument['modules'];
+  /** What the registry has of plugins that fail closed. */
+  readonly closed?: RegistryDocument['closed'];
   readonly consent?: EdgeConfigDocument['consent'];
   /** Further rules of consent, for the registry and `EDGE_CONFIG`. */
   readonly rules?: Partial<ConsentSettings>;
@@ -206,6 +209,7 @@ export async function startStageOf(contents: string): Promise<Stage> {
           proxyPaths: options.proxyPaths ?? [],
           ...(options.off && { off: true }),
           ...(options.dataLayers === undefined ? {} : { dataLayers: options.dataLayers }),
+          ...(options.closed && { closed: options.closed }),
           consent: options.consent ?? 'opt_out',
           ...options.rules,
         }),

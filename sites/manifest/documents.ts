@@ -1,10 +1,11 @@
-import type {
-  EdgeConfigDocument,
-  KvNamespace,
-  LoaderTokenDocument,
-  RegistryDocument,
-  RegistryDomain,
-  RoutingDocument,
+import {
+  closedGate,
+  type EdgeConfigDocument,
+  type KvNamespace,
+  type LoaderTokenDocument,
+  type RegistryDocument,
+  type RegistryDomain,
+  type RoutingDocument,
 } from '../../plugins/document.ts';
 import { isActiveDomain } from '../../plugins/multi_domain/config.ts';
 import { forwardedPaths } from '../../plugins/server_proxy/config.ts';
@@ -37,6 +38,10 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
     { token: manifest.loaderToken, until: undefined },
     ...manifest.previousLoaderTokens.filter(({ token }) => token !== manifest.loaderToken),
   ];
+  const { features } = manifest;
+  const modules = Object.fromEntries(
+    Object.entries(manifest.modules).filter(([, options]) => options !== undefined),
+  ) as EdgeConfigDocument['modules'];
   const { dataLayers = [] } = manifest.modules.server_proxy ?? {};
   return [
     {
@@ -70,6 +75,7 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
         proxyPaths: forwardedPaths(manifest.modules.server_proxy),
         ...(manifest.serving === false ? { off: true as const } : {}),
         ...(dataLayers.length === 0 ? {} : { dataLayers }),
+        ...closedGate({ features, modules }),
         ...consentDocument(manifest),
       },
     },
@@ -84,10 +90,8 @@ export function kvDocuments(manifest: Manifest, settings: DocumentSettings): KvD
       value: {
         version: 2,
         module: 'tagyard',
-        features: manifest.features,
-        modules: Object.fromEntries(
-          Object.entries(manifest.modules).filter(([, options]) => options !== undefined),
-        ) as EdgeConfigDocument['modules'],
+        features,
+        modules,
         ...consentDocument(manifest),
       },
     },

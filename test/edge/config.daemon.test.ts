@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { closedGate } from '../../plugins/document.ts';
 import { type Stage, type StagedSite, startStage } from '../support/edge/stage.ts';
 
 let stage: Stage;
@@ -110,6 +111,26 @@ describe('a store that fails', () => {
       expect((await stage.boot(site)).json.features).toEqual({ cookie_restoration: true });
     },
   );
+
+  test.each([
+    ['fails', 'fail'],
+    ['is held', 'hold'],
+  ] as const)('EDGE_CONFIG %s: plugins that fail closed keep their options', async (_name, fault) => {
+    const options = {
+      features: { anonymizer: true, consent_gate: true, user_id: true },
+      modules: { anonymizer: { address: 'none', drop: ['uid'] }, consent_gate: { purpose: 'ads' } },
+    };
+    const site = await stage.site({ ...options, ...closedGate(options) });
+    await stage.fault('EDGE_CONFIG', fault);
+    const hit = (gcs: string) => stage.send(site.host, `/g/collect?v=2&uid=me&gcs=${gcs}`);
+    stage.upstream.received.length = 0;
+    expect((await hit('G101')).status).toBe(204);
+    expect(stage.upstream.received).toEqual([]);
+    expect((await hit('G110')).status).toBe(200);
+    const [arrived] = stage.upstream.received;
+    expect(new URL(arrived?.url ?? '').search).toBe('?v=2&gcs=G110');
+    expect(arrived?.headers).not.toHaveProperty('x-forwarded-for');
+  });
 
   test('a late EDGE_CONFIG still fills the cache', async () => {
     const site = await stage.site({ features: { cookie_restoration: true } });

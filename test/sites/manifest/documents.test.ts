@@ -54,6 +54,18 @@ describe('the names of data layers', () => {
   });
 });
 
+test('the registry has the options of plugins that fail closed and are on, and of no other', () => {
+  const features = { anonymizer: true, user_id: true };
+  const modules = { anonymizer: { drop: ['uid'] }, consent_gate: { purpose: 'ads' as const } };
+  const registryOf = (manifest: Parameters<typeof kvDocuments>[0]) =>
+    kvDocuments(manifest, { originPort: 443 }).find(({ namespace }) => namespace === 'SITE_REGISTRY')?.value;
+  expect(registryOf(loadedManifest('acme-shop', 0, { features, modules }))).toHaveProperty('closed', {
+    features: { anonymizer: true },
+    modules: { anonymizer: expect.objectContaining({ drop: ['uid'] }) },
+  });
+  expect(registryOf(loadedManifest('acme-shop', 0))).not.toHaveProperty('closed');
+});
+
 describe('the rules of consent', () => {
   const rulesOf = (manifest: Parameters<typeof kvDocuments>[0]) =>
     kvDocuments(manifest, { originPort: 443 }).flatMap(({ namespace, value }) =>
