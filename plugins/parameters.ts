@@ -59,12 +59,15 @@ async function boundedText(body: ReadableStream<Uint8Array<ArrayBuffer>>): Promi
     if (octets > MAX_OCTETS) throw new TypeError('the body is too long');
     chunks.push(chunk);
   }
-  return await new Blob(chunks).text();
+  // Bytes that are no text would arrive as others.
+  return new TextDecoder('utf-8', { fatal: true, ignoreBOM: false }).decode(
+    await new Blob(chunks).arrayBuffer(),
+  );
 }
 
 /**
  * The request with changed parameters, in its query and its body. The body is changed once it has arrived.
- * Rejects if it is compressed.
+ * Rejects if it is compressed or multipart; one that is no UTF-8 text breaks off.
  */
 export async function changedHit(request: Request, headers: Headers, change: Change): Promise<Request> {
   const { method, body } = request;
@@ -75,6 +78,7 @@ export async function changedHit(request: Request, headers: Headers, change: Cha
       : `${request.url.slice(0, at)}?${await changedPairs(request.url.slice(at + 1), change)}`;
   if (method === 'GET' || method === 'HEAD' || body === null) return new Request(url, { method, headers });
   if (headers.has('content-encoding')) throw new TypeError('a compressed body');
+  if (/^\s*multipart\//i.test(headers.get('content-type') ?? '')) throw new TypeError('a multipart body');
   // The core refuses a longer body by its stated length.
   if (!(Number(headers.get('content-length')) > MAX_OCTETS)) headers.delete('content-length');
   const changed = new ReadableStream({

@@ -31,7 +31,7 @@ describe('an address', () => {
 interface Sent {
   readonly query?: string;
   readonly method?: string;
-  readonly body?: string;
+  readonly body?: string | Buffer;
   readonly headers?: Record<string, string>;
 }
 
@@ -93,6 +93,20 @@ test('a hit by GET is changed, too', async () => {
 test('a hit with a compressed body is refused', async () => {
   const answer = await hit(options, { body: 'x', headers: { 'content-encoding': 'gzip' } });
   expect(answer).toEqual({ status: 500, arrived: undefined });
+});
+
+test('a hit with a multipart body is refused', async () => {
+  const body = '--b\r\ncontent-disposition: form-data; name="secret"\r\n\r\nmine\r\n--b--\r\n';
+  const headers = { 'content-type': 'Multipart/form-data; boundary=b' };
+  expect(await hit(options, { body, headers })).toEqual({ status: 500, arrived: undefined });
+});
+
+test('nothing of a binary body is passed on, but without drop and hash all of it', async () => {
+  const body = Buffer.from([0x61, 0x3d, 0xff, 0xfe, 0x00]);
+  const refused = await hit(options, { body });
+  expect(refused.arrived?.body ?? '').toBe('');
+  const passed = await hit({}, { body });
+  expect(passed).toMatchObject({ status: 200, arrived: { headers: { 'content-length': '5' } } });
 });
 
 test('nothing is passed on of JSON that can’t be parsed', async () => {
