@@ -91,6 +91,27 @@ describeWith('chromium', 'the forms of a container', () => {
     expect(complaints).toEqual([]);
   });
 
+  test('keep settings that are typed but not saved while other tabs are shown', async () => {
+    await using visited = await visit('owner', 'settings');
+    const { page } = visited;
+    const tab = (name: string) =>
+      page.getByRole('navigation', { name: 'Parts of the container' }).getByRole('link', { name }).click();
+    const days = page.getByLabel('Days that a consent lasts');
+    const before = await days.inputValue();
+    await days.fill('77');
+    await tab('History');
+    await page.getByRole('heading', { name: 'History' }).waitFor();
+    await tab('Settings');
+    await days.waitFor();
+    expect(await days.inputValue()).toBe('77');
+    await page.getByRole('button', { name: 'Discard' }).click();
+    await tab('Domains');
+    await page.getByRole('heading', { name: 'Domains', exact: true }).waitFor();
+    await tab('Settings');
+    await days.waitFor();
+    expect(await days.inputValue()).toBe(before);
+  });
+
   test('show another person’s change instead of overwriting it, and plan again on top of it', async () => {
     await using visited = await visit('owner', 'domains');
     const { page } = visited;

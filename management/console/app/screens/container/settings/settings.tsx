@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { ApiProblem } from '../../../../../../base/client/index.ts';
 import { api } from '../../../data/api.ts';
 import { readContainer, type Versioned } from '../../../data/containers.ts';
@@ -9,7 +9,7 @@ import { type ChangedValue, ChangeTable } from '../../../parts/changes.tsx';
 import { Section } from '../../../parts/page.tsx';
 import { Failure } from '../../../parts/states.tsx';
 import { ConflictNotice } from './conflict.tsx';
-import { differences, isSame, patchOf, settingsOf } from './draft.ts';
+import { differences, isSame, patchOf, type SettingsDraft, settingsOf } from './draft.ts';
 import { SettingsFields } from './fields.tsx';
 
 interface Review {
@@ -18,13 +18,17 @@ interface Review {
   readonly checksum: string;
 }
 
+/** By container: what was typed and isn't saved, for as long as the page is open, with the version it is based on. */
+const unsaved = new Map<string, { readonly base: Versioned; readonly draft: SettingsDraft }>();
+
 /** The settings as a form. Nothing is saved before its plan was shown, and no other person's change is overwritten. */
 export function SettingsSection({ versioned }: { versioned: Versioned }) {
   const { id, clientId } = versioned.container;
-  const [base, setBase] = useState(versioned);
+  const [kept] = useState(() => unsaved.get(id));
+  const [base, setBase] = useState(kept?.base ?? versioned);
   /** The version that the form has followed last: after a save, `base` is newer until the container is read again. */
-  const [followed, setFollowed] = useState(versioned);
-  const [draft, setDraft] = useState(() => settingsOf(versioned.container));
+  const [followed, setFollowed] = useState(base);
+  const [draft, setDraft] = useState(() => kept?.draft ?? settingsOf(versioned.container));
   const [newest, setNewest] = useState<{ readonly of: typeof draft; readonly review: Review } | null>(null);
   // A plan for earlier values is ignored, also one that arrives after a change.
   const review = newest?.of === draft ? newest.review : null;
@@ -33,6 +37,10 @@ export function SettingsSection({ versioned }: { versioned: Versioned }) {
   const before = settingsOf(base.container);
   const mine = differences(before, draft);
   const isChanged = mine.length > 0;
+  useEffect(() => {
+    if (isChanged) unsaved.set(id, { base, draft });
+    else unsaved.delete(id);
+  }, [id, base, draft, isChanged]);
   // While the person has changed nothing here, the form follows what others change.
   if (!isChanged && followed !== versioned && theirs === null) {
     setFollowed(versioned);
