@@ -6,6 +6,7 @@ import { startChromium, type Visitors } from '../support/browser/chromium.ts';
 import { describeWith } from '../support/components.ts';
 import { openFullStage } from '../support/console/full-stage.ts';
 import { findingsOf, heldOnce, settled } from '../support/console/pages.ts';
+import { WATCH } from '../support/console/watch.ts';
 import { eventually } from '../support/eventually.ts';
 import { batchOf } from '../support/management/raw-logs.ts';
 import { TRAFFIC } from '../support/management/world.ts';
@@ -66,6 +67,37 @@ describeWith('chromium', 'the console with data', () => {
 
   const rows = (page: Page) => page.locator('.requests tbody tr');
   const put = (page: Page, name: string, value: string) => page.getByLabel(name, { exact: true }).fill(value);
+
+  test.each([1_440, 390])('move nothing at %i px when the rest of a day has been read', async (width) => {
+    await using visitor = await chromium.newContext({ viewport: { width, height: 900 } });
+    await full.stage.logIn(visitor, 'owner');
+    await visitor.addInitScript({ content: WATCH });
+    const page = await visitor.newPage();
+    const { promise: isDrawn, resolve: drawn } = Promise.withResolvers<void>();
+    let reads = 0;
+    // The newest records are missing at first, as while the API reads a day.
+    await page.route(/\/requests\?/, async (route) => {
+      const answer = await route.fetch();
+      if (reads++ > 0) {
+        await isDrawn;
+        await route.fulfill({ response: answer });
+        return;
+      }
+      const json = await answer.json();
+      const requests = json.requests.slice(20);
+      await route.fulfill({ response: answer, json: { ...json, requests, missing: ['2026-01-01'] } });
+    });
+    await page.goto(`${full.stage.url}/console/containers/${shop}/requests`);
+    await page.getByText('Still reading the records of 2026-01-01').waitFor();
+    drawn();
+    await page.getByRole('link', { name: 'Export CSV' }).waitFor();
+    await settled(page);
+    const { shift, shifts } = await page.evaluate<{ shift: number; shifts: unknown[] }>(
+      'new Promise((done) => requestAnimationFrame(() => setTimeout(() => done({ ...window.watch }))))',
+    );
+    expect(shift, JSON.stringify(shifts)).toBeLessThan(0.05);
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
+  });
 
   test('finds requests by each filter, and pages through them', async () => {
     await using visitor = await chromium.newContext();

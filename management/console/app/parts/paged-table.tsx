@@ -14,7 +14,7 @@ export function PagedTable<Item>({
   rows: number;
   empty: JSX.Element;
   head: ComponentChildren;
-  row: (item: Item) => JSX.Element;
+  row: (item: Item, index: number) => JSX.Element;
 }) {
   return (
     <Known query={query} rows={rows}>

@@ -11,6 +11,7 @@ import {
 } from '../../data/requests.ts';
 import { PagedTable } from '../../parts/paged-table.tsx';
 import { Empty } from '../../parts/states.tsx';
+import { plural } from '../../text/format.ts';
 import { RequestDetail } from './detail.tsx';
 import { RequestHead, RequestLine } from './row.tsx';
 
@@ -42,19 +43,20 @@ export function SearchView({
         <button type="button" disabled={query.isLoading} onClick={() => void query.reload()}>
           {query.isLoading ? 'Searching…' : 'Search again'}
         </button>
-        <span class="grow" />
+        {missing.length > 0 ? (
+          <p class="grow small dim" role="status">
+            Still reading the records of{' '}
+            {missing.length > 2 ? plural(missing.length, 'day') : missing.join(', ')} (UTC). Export follows.
+          </p>
+        ) : (
+          <span class="grow" />
+        )}
         <Export
           filter={filter}
           times={times}
           isReady={page !== undefined && page.items.length > 0 && missing.length === 0}
         />
       </div>
-      {missing.length > 0 && (
-        <p class="notice warn" role="status">
-          The records of {missing.join(', ')} (UTC) are still being read. This page shows them afterwards; an
-          export is possible only then.
-        </p>
-      )}
       <div class="requests">
         <PagedTable
           pages={pages}
@@ -76,7 +78,8 @@ export function SearchView({
             )
           }
           head={<RequestHead hasSite={hasSite} />}
-          row={(row) => <RequestLine key={row.id} row={row} hasSite={hasSite} open={show} />}
+          // By place: rows of a day that was still being read fill the table and move no other row.
+          row={(row, index) => <RequestLine key={index} row={row} hasSite={hasSite} open={show} />}
         />
       </div>
       {shown !== null && <RequestDetail row={shown} close={() => show(null)} />}

@@ -90,7 +90,7 @@ function DomainRow({
       <div class="grow">
         <span class="strong">{shownHost(domain.domain)}</span> <code>{domain.webTagId}</code>{' '}
         {isPrimary && domains.length > 1 && <span class="dim small">primary</span>}
-        <Known query={query} rows={1}>
+        <Known query={query} rows={2}>
           {({ address, cookieLifetime, proof, records, checkedAt }) => (
             <>
               <div class="small dim">
