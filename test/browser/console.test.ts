@@ -278,6 +278,12 @@ describeWith('chromium', 'the console', () => {
       expect(await page.locator('tbody tr').count()).toBe(1);
       expect(new URL(page.url()).search).toBe('?q=bremen');
     });
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).getByText('next row').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(new URL(page.url()).search).toBe('?q=bremen');
     for (const name of ['Name', 'State', 'Last visit']) {
       while (!(await page.getByRole('button', { name, exact: true }).evaluate(isFocused))) {
         await page.keyboard.press('Tab');

@@ -7,6 +7,7 @@ import { Page } from '../parts/page.tsx';
 import { Skeleton } from '../parts/states.tsx';
 import { ContainersScreen } from '../screens/containers/containers.tsx';
 import { Overview } from '../screens/overview/overview.tsx';
+import { KeyList } from './key-list.tsx';
 import { followKeys } from './keys.ts';
 import { LoginPage } from './login.tsx';
 import { Palette } from './palette.tsx';
@@ -100,6 +101,7 @@ function Screens() {
         </Router>
       </ErrorBoundary>
       <Palette />
+      <KeyList />
       <SessionOver />
     </Shell>
   );

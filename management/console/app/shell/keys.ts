@@ -1,6 +1,6 @@
-import { isPaletteOpen } from './palette-state.ts';
+import { isKeyListOpen, isPaletteOpen } from './palette-state.ts';
 
-/** ⌘K or Ctrl+K: find; `/`: search here; `j` and `k`: the next and the previous row. */
+/** The keys of `key-list.tsx`, except `x`, which is that of the lists with checkboxes. */
 export function followKeys(): () => void {
   const onKeyDown = (event: KeyboardEvent) => {
     if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
@@ -8,13 +8,26 @@ export function followKeys(): () => void {
       isPaletteOpen.value = true;
       return;
     }
-    if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return;
+    if (event.metaKey || event.ctrlKey || event.altKey) return;
     if (document.querySelector('dialog[open]') !== null) return;
+    if (
+      event.key === 'Escape' &&
+      event.target instanceof HTMLElement &&
+      event.target.matches('[type=search]')
+    ) {
+      // Without this, the browser would also empty the field.
+      event.preventDefault();
+      event.target.blur();
+      return;
+    }
+    if (isTyping(event.target)) return;
     if (event.key === '/') {
       event.preventDefault();
       const field = document.querySelector<HTMLElement>('[data-find]');
       if (field === null) isPaletteOpen.value = true;
       else field.focus();
+    } else if (event.key === '?') {
+      isKeyListOpen.value = true;
     } else if (event.key === 'j' || event.key === 'k') {
       step(event.key === 'j' ? 1 : -1);
     }

@@ -1,3 +1,4 @@
 import { signal } from '@preact/signals';
 
 export const isPaletteOpen = signal(false);
+export const isKeyListOpen = signal(false);
