@@ -42,10 +42,12 @@ async function changedJson(value: unknown, change: Change): Promise<unknown> {
   const members = await Promise.all(
     Object.entries(value).map(async ([name, own]) => {
       const isText = ['string', 'number', 'boolean'].includes(typeof own);
-      const changed = await change(name, isText ? String(own) : JSON.stringify(own));
+      const text = isText ? String(own) : JSON.stringify(own);
+      const changed = await change(name, text);
       if (changed === null) return [];
-      if (isText) return [[name, changed === String(own) ? own : changed]];
-      return [[name, await changedJson(own, change)]];
+      // A list or object that is hashed is hashed as a whole.
+      if (changed !== text) return [[name, changed]];
+      return [[name, isText ? own : await changedJson(own, change)]];
     }),
   );
   return Object.fromEntries(members.flat());

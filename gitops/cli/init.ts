@@ -77,13 +77,38 @@ export async function init(context: CliContext, options: InitOptions): Promise<v
     await placeFile(join(root, '/etc/systemd/system', name), unit, { mode: 0o644, replace });
   }
 
-  // 4 The machine: users of the units, who read their keys; roles of the database.
-  if (root !== '') {
-    process.stdout.write('Below another root, only files are written: nothing else is changed\n');
-    return;
+  // 4 and 5 change what isn't below the root: the machine, the database, Cloudflare.
+  if (root === '') await setUpServices(answers, { etc, provisionerFile, roles, secrets }, confirm);
+  else process.stdout.write('Below another root, only files are written: nothing else is changed\n');
+
+  // 6 What is to be done yet.
+  if (await exists(join(etc, 'recovery-identity'))) {
+    process.stdout.write(
+      `Move ${join(etc, 'recovery-identity')} to a safe place outside of this machine: it opens backups\n`,
+    );
   }
+  await checkInstallation(context, { envFile: [provisionerFile, managementFile] });
+}
+
+/** The users of the units, the database's roles, and the worker with its stores. */
+async function setUpServices(
+  { given }: Answers,
+  {
+    etc,
+    provisionerFile,
+    roles,
+    secrets,
+  }: {
+    readonly etc: string;
+    readonly provisionerFile: string;
+    readonly roles: string;
+    readonly secrets: Secrets;
+  },
+  confirm: Agreement,
+): Promise<void> {
+  // 4 The machine: users of the units, who read their keys; roles of the database.
   await addUsers(join(etc, 'age-identity'), confirm);
-  await addRoles(answers.given.DATABASE_ADMIN_URL, roles, confirm);
+  await addRoles(given.DATABASE_ADMIN_URL, roles, confirm);
 
   // 5 Cloudflare: the worker with its stores and secrets.
   const host = await settingsAt(provisionerFile);
@@ -96,24 +121,13 @@ export async function init(context: CliContext, options: InitOptions): Promise<v
     },
     script: host.EDGE_SCRIPT_NAME,
     secrets: { HOP_SECRET: secrets.hop, INGEST_SECRET: secrets.ingest },
-    vars:
-      answers.given.PUBLIC_URL === ''
-        ? {}
-        : { INGEST_URL: new URL('/ingest', answers.given.PUBLIC_URL).href },
+    vars: given.PUBLIC_URL === '' ? {} : { INGEST_URL: new URL('/ingest', given.PUBLIC_URL).href },
     confirm,
   }).catch((cause: Error) => {
     // The files are written: the check says more, and the next run goes on here.
     process.stdout.write(`The worker is not set up: ${cause.message}; run tagyard init again to go on\n`);
     process.exitCode = 1;
   });
-
-  // 6 What is to be done yet.
-  if (await exists(join(etc, 'recovery-identity'))) {
-    process.stdout.write(
-      `Move ${join(etc, 'recovery-identity')} to a safe place outside of this machine: it opens backups\n`,
-    );
-  }
-  await checkInstallation(context, { envFile: [provisionerFile, managementFile] });
 }
 
 type Settings = Readonly<Record<string, string | undefined>>;

@@ -78,10 +78,12 @@ test('members of JSON are dropped and hashed at every depth', async () => {
     body: JSON.stringify({
       secret: { a: 1 },
       items: [{ uid: 7, n: 7, deep: { 'ep.email': 'x', ok: true } }],
+      user: { uid: ['me@x.example'] },
     }),
   });
   expect(JSON.parse(arrived?.body ?? '')).toEqual({
     items: [{ uid: expect.stringMatching(HASH), n: 7, deep: { ok: true } }],
+    user: { uid: expect.stringMatching(HASH) },
   });
 });
 

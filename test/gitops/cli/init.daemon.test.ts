@@ -120,7 +120,9 @@ test('keeps what a person changed: shows the difference without secrets', async 
   expect(everything()).toEqual(before);
 
   const { INFRA_SECRET: secret = '' } = parseEnv(read('provisioner.env'));
-  const other = await init('--set', 'HOST_NAME=tag-2', '--set', 'CLOUDFLARE_API_TOKEN=another-token');
+  const token = { ...ANSWERS, CLOUDFLARE_API_TOKEN: 'another-token' };
+  writeFileSync(join(folder, 'answers.json'), JSON.stringify(token));
+  const other = await init('--answers', join(folder, 'answers.json'), '--set', 'HOST_NAME=tag-2');
   expect(other).toMatch(/- HOST_NAME='tag-1'.*\+ HOST_NAME='tag-2'/s);
   expect(other).not.toMatch(new RegExp(`another-token|${secret}`));
   expect(everything()).toEqual(before);

@@ -85,5 +85,6 @@ describe('answers', () => {
 
   test('a flag that is no answer is refused', () => {
     expect(() => parseFlags(['LOG_LEVEL=warn'])).toThrow(/--set LOG_LEVEL/);
+    expect(() => parseFlags(['CLOUDFLARE_API_TOKEN=x'])).toThrow(/can read arguments/);
   });
 });
