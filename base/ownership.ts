@@ -27,6 +27,9 @@ export function hash16(text: string): string {
   return hash('sha256', text, 'buffer').toString('hex', 0, 8);
 }
 
+/** What the mark of an object that belongs to all sites of a host has in place of a site. No site can have this id. */
+export const ALL_SITES = '-';
+
 /** `tgy1 <instance> <host> <site> <hash8>`: at most 100 characters, the limit of a free-plan DNS comment. */
 export function formatMark(identity: Identity, site: string, hash: string): string {
   return `tgy1 ${identity.instance} ${identity.host} ${site} ${hash.slice(0, 8)}`;

@@ -159,6 +159,11 @@ export interface Applier<Spec = unknown, Ref = unknown> extends Traits {
     signal: AbortSignal,
     scope?: Scope,
   ): Promise<readonly Observed<Ref>[]>;
+  /**
+   * The host's objects that serve all of its sites, so that no site's removal deletes them. Only read when the host is
+   * given up. If absent, the target has none.
+   */
+  ofHost?(signal: AbortSignal): Promise<readonly Observed<Ref>[]>;
   plan(desired: readonly Resource<Spec>[], observed: readonly Observed<Ref>[]): Plan<Spec, Ref>;
   apply(change: Change<Spec, Ref>, signal: AbortSignal, run?: ApplyRun): Promise<void>;
   /**

@@ -6,6 +6,7 @@ import type { BackupOptions } from './backup.ts';
 import type { CheckOptions } from './check.ts';
 import { completionScript, SHELLS, type ShellName } from './completion.ts';
 import type { CreateOptions, ListOptions } from './containers.ts';
+import type { DownOptions } from './down.ts';
 import type { EventsOptions } from './events.ts';
 import type { ImageOptions } from './image.ts';
 import type { ImportOptions } from './import.ts';
@@ -59,6 +60,14 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .option('--root <folder>', 'write below this folder, and change nothing else of this machine', '')
     .option('--yes', 'agree to each step; files that a person changed stay as they are')
     .action(async (options: InitOptions) => (await import('./init.ts')).init({ home, env }, options));
+  tagyard
+    .command('down')
+    .description(
+      'remove everything that this host has made, for good (docs/operate.md, Leave); lists it and asks',
+    )
+    .requiredOption('--purge', 'remove it; an instance that only stops needs Ctrl-C')
+    .option('--yes', 'do not ask')
+    .action(async (options: DownOptions) => (await import('./down.ts')).purge({ home, env }, options));
   tagyard
     .command('token')
     .description('mint a development JWT (embedded instance only)')

@@ -93,6 +93,18 @@ export class HostLease {
     throw new SitesRepoError(`the lease of the host ${this.#settings.host} changed too often; try again`);
   }
 
+  /** Deletes the lease of this process, so that any machine can have the host's name. */
+  async release(): Promise<void> {
+    const held = this.#held;
+    if (held === null) return;
+    if (this.#git.isMirror) {
+      const only = `--force-with-lease=${this.#ref}:${held}`;
+      await this.#git.run(['push', '--progress', only, 'origin', `:${this.#ref}`]);
+    }
+    await this.#git.run(['update-ref', '-d', this.#ref, held]);
+    this.#held = null;
+  }
+
   /**
    * Checks the lease while git can't be read. Throws `LeaseHeldError` if another daemon had the lease when this process
    * or an earlier one last read git.

@@ -12,7 +12,7 @@ import {
   nameOfKey,
   type RecordSpec,
 } from './desired.ts';
-import { surplusWildcards, unusedWildcards } from './host-wildcards.ts';
+import { ownWildcards, surplusWildcards, unusedWildcards } from './host-wildcards.ts';
 import { keptName, withKeptMarks } from './kept-names.ts';
 import { keptHash } from './mark-hash.ts';
 import { type DnsRef, observedRecords } from './observed.ts';
@@ -149,6 +149,7 @@ export function dnsApplier(options: DnsApplierOptions): Applier<RecordSpec, DnsR
     ...DNS,
     desired: (manifest) => desiredRecords(manifest, options),
     observe,
+    ofHost: async (signal) => ownWildcards((await provider.list(signal)).map(canonicalRecord), identity),
     plan: (desired, observed) => planResources(desired, observed, DNS),
     apply,
     quota: () => quota,

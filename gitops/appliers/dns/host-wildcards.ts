@@ -50,8 +50,20 @@ export function surplusWildcards(
     );
     if (!covered.every(({ spec }) => hasOwn(spec))) return [];
     const owner = { kind: 'ours', site, host: identity.host } as const;
-    const ref: DnsRef = { keep: lost.id, surplus: [] };
-    return [{ target: DNS.target, key: recordKey(lost), owner, hash: plainHash(lost), ref }];
+    return [observedWildcard(lost, owner)];
+  });
+}
+
+function observedWildcard(record: ListedRecord, owner: Observed['owner']): Observed<DnsRef> {
+  const ref: DnsRef = { keep: record.id, surplus: [] };
+  return { target: DNS.target, key: recordKey(record), owner, hash: plainHash(record), ref };
+}
+
+/** This host's wildcards, as observed objects for the plan to delete; a pure function. */
+export function ownWildcards(listed: readonly ListedRecord[], identity: Identity): Observed<DnsRef>[] {
+  return listed.flatMap((record) => {
+    const { owner } = readMark(identity, record.comment);
+    return owner.kind === 'ours' && isWildcard(record, identity) ? [observedWildcard(record, owner)] : [];
   });
 }
 

@@ -1,9 +1,9 @@
 import { QuotaReachedError, RetryableError } from '../../../base/errors.ts';
-import { contentHash, formatMark, type Identity } from '../../../base/ownership.ts';
+import { ALL_SITES, contentHash, formatMark, type Identity } from '../../../base/ownership.ts';
 import { canonicalRecord } from './desired.ts';
 import { lostWildcard } from './host-wildcards.ts';
 import type { DnsProvider, RecordChange } from './provider.ts';
-import { ALL_SITES, type MissingWildcard } from './wildcard.ts';
+import type { MissingWildcard } from './wildcard.ts';
 
 /** A name's own record that may become the wildcard in a full zone: its id, and the write that restores it. */
 interface Spare {

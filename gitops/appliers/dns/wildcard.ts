@@ -7,9 +7,6 @@ import { type DnsRef, type ListedRecord, POINTING } from './observed.ts';
 /** `site`: a record for each name. `wildcard`: one for all names below a parent that lead to this host. */
 export type RecordMode = 'site' | 'wildcard';
 
-/** What the mark of a wildcard has in place of a site, because it belongs to all sites. No site can have this id. */
-export const ALL_SITES = '-';
-
 /** A wildcard that must be written before it covers a name. */
 export interface MissingWildcard {
   readonly record: RecordSpec;

@@ -5,6 +5,7 @@ import type { Identity } from '../../../base/ownership.ts';
 import { quotaRemedy } from '../../../base/quota-remedy.ts';
 import { withSharedSignal } from '../../../base/shared-signal.ts';
 import type { CloudflareClient } from '../../clients/cloudflare.ts';
+import type { WorkersRoute } from '../../clients/cloudflare-answers.ts';
 import { CloudflareRefusal } from '../../clients/cloudflare-errors.ts';
 import type { QuotaFigures } from '../../report/quotas.ts';
 import type { Applier, Change, Observed, Resource, Scope } from '../contract.ts';
@@ -21,7 +22,13 @@ import {
 import { applyRoute, type RouteChange } from './route-change.ts';
 import { modeInUse, modeOfNew, type RouteMode, type ZoneFacts } from './route-mode.ts';
 import type { EdgeStore } from './store.ts';
-import { coveredRoute, isCoverableRoute, type RouteRef, superfluousWildcard } from './wildcard-route.ts';
+import {
+  coveredRoute,
+  isCoverableRoute,
+  type RouteRef,
+  superfluousWildcard,
+  unsharedWildcard,
+} from './wildcard-route.ts';
 import { ownedRoutes, provenOwner, type ZoneRoute } from './zone-routes.ts';
 
 const WINDOW_MS = 20;
@@ -72,6 +79,9 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
     const added = (one.desired === undefined ? 0 : 1) - (one.before === undefined ? 0 : 1);
     if (zone !== null) zone = { ...zone, used: zone.used + added };
   }
+
+  const findWildcard = (routes: readonly WorkersRoute[]) =>
+    routes.find(({ pattern }) => pattern === wildcard.pattern);
 
   async function modeOf(routes: readonly ZoneRoute[], signal: AbortSignal): Promise<RouteMode> {
     if (options.mode !== 'auto') return options.mode;
@@ -179,6 +189,13 @@ export function routeApplier(options: RouteApplierOptions): Applier<RouteSpec, R
       desiredRoute(manifest, { pattern: sitePattern(manifest.hostnames.edge), script }),
     ],
     observe,
+    async ofHost(signal) {
+      const [routes, entries] = await Promise.all([
+        client.routes(zoneId, signal),
+        store.keys('ROUTES', signal),
+      ]);
+      return unsharedWildcard(entries, { identity, spec: wildcard, found: findWildcard(routes) });
+    },
     plan: (desired, observed) => planResources(desired, observed, ROUTE),
     apply,
     quota(): QuotaFigures | null {

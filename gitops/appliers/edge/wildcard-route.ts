@@ -1,7 +1,8 @@
-import type { Identity, Ownership } from '../../../base/ownership.ts';
+import { ALL_SITES, type Identity, type Ownership } from '../../../base/ownership.ts';
 import type { KvKey, WorkersRoute } from '../../clients/cloudflare-answers.ts';
 import type { Observed, Resource } from '../contract.ts';
 import { patternHost, ROUTE, type RouteSpec, routeHash, sitePattern } from './desired.ts';
+import { readKeyMark } from './store.ts';
 import { provenOwner, type ZoneRoute } from './zone-routes.ts';
 
 /**
@@ -58,18 +59,32 @@ export function superfluousWildcard(
   site: string,
   entries: readonly KvKey[],
   routes: readonly ZoneRoute[],
-  { identity, spec, found }: Wildcard,
+  wildcard: Wildcard,
 ): Observed<RouteRef> | null {
+  const { spec, found } = wildcard;
   if (found?.script !== spec.script) return null;
   const served = new Set(routes.flatMap(({ pattern, script }) => (script === found.script ? [pattern] : [])));
   if (!entries.every(({ name }) => served.has(sitePattern(name)))) return null;
-  return {
-    target: ROUTE.target,
-    key: spec.pattern,
-    owner: { kind: 'ours', site, host: identity.host },
-    hash: routeHash(spec),
-    ref: { id: found.id, kind: 'own' },
-  };
+  return observedWildcard(found, site, wildcard);
+}
+
+/**
+ * The wildcard as an observed object for the plan to delete, where no other host has a routing entry that may need it; a
+ * pure function.
+ */
+export function unsharedWildcard(
+  entries: readonly KvKey[],
+  { identity, spec, found }: Wildcard,
+): Observed<RouteRef>[] {
+  const isShared = entries.some((entry) => readKeyMark(identity, entry).owner.kind === 'foreign');
+  if (found?.script !== spec.script || isShared) return [];
+  return [observedWildcard(found, ALL_SITES, { identity, spec, found })];
+}
+
+function observedWildcard({ id }: WorkersRoute, site: string, { identity, spec }: Wildcard) {
+  const owner = { kind: 'ours', site, host: identity.host } as const;
+  const ref: RouteRef = { id, kind: 'own' };
+  return { target: ROUTE.target, key: spec.pattern, owner, hash: routeHash(spec), ref };
 }
 
 /** True where the wildcard of the domain covers the host of a site's pattern. */

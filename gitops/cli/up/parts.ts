@@ -11,7 +11,8 @@ import type { Ports } from './ports.ts';
 const ZONE = 'tagyard.localhost';
 const HOST_NAME = 'home';
 
-export interface Setup {
+/** What the edge and the provisioner need. */
+export interface HostSetup {
   readonly home: Home;
   readonly instance: Instance;
   readonly ports: Ports;
@@ -20,15 +21,18 @@ export interface Setup {
   /** The local CA's certificate (PEM). */
   readonly caFile: string;
   readonly ageIdentityFile: string;
-  /** `{ snippet, edgeUrl, webTagId, vendorUrl, consoleUrl }` of the demo site. The shop reads the file at every request. */
-  readonly demoSiteFile: string;
   /** The addresses that the proxy listens on: loopback and, with Docker, the bridge that containers reach. */
   readonly proxyAddresses: readonly string[];
+}
+
+export interface Setup extends HostSetup {
+  /** `{ snippet, edgeUrl, webTagId, vendorUrl, consoleUrl }` of the demo site. The shop reads the file at every request. */
+  readonly demoSiteFile: string;
   readonly tagServerImage: string;
 }
 
 /** `script`: the part's entry file from the project's root, without its extension. */
-function part(setup: Setup, name: string, script: string, env: Record<string, string>): ChildSpec {
+function part(setup: HostSetup, name: string, script: string, env: Record<string, string>): ChildSpec {
   return {
     name,
     script: fileURLToPath(siblingUrl(`../../../${script}`, import.meta.url)),
@@ -38,7 +42,7 @@ function part(setup: Setup, name: string, script: string, env: Record<string, st
 }
 
 /** The embedded Cloudflare: its API and the worker. */
-export function edgePart(setup: Setup): ChildSpec {
+export function edgePart(setup: HostSetup): ChildSpec {
   const { home, instance, ports, env, caFile } = setup;
   return part(setup, 'edge', 'sites/local/cloudflare/main', {
     EDGE_PORT: String(ports.edge),
@@ -61,11 +65,11 @@ export function edgePart(setup: Setup): ChildSpec {
 }
 
 /** The base URL of the emulated API. */
-export function cloudflareUrl({ ports }: Setup): string {
+export function cloudflareUrl({ ports }: HostSetup): string {
   return `http://127.0.0.1:${ports.cloudflare}/client/v4`;
 }
 
-export function provisionerPart(setup: Setup, zone: { accountId: string; zoneId: string }): ChildSpec {
+export function provisionerPart(setup: HostSetup, zone: { accountId: string; zoneId: string }): ChildSpec {
   const { home, instance, ports, drivers, env } = setup;
   return part(setup, 'provisioner', 'gitops/main', {
     TAGYARD_INSTANCE: instance.instance,

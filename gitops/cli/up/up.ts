@@ -19,6 +19,7 @@ import { loginProvider } from './login.ts';
 import {
   cloudflareUrl,
   edgePart,
+  type HostSetup,
   managementPart,
   pageVendorUrl,
   provisionerPart,
@@ -100,21 +101,33 @@ async function start(home: Home, env: NodeJS.ProcessEnv, stack: AsyncDisposableS
 /** Everything that the parts need before they start. */
 async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
   await removeRun(home.at(RUN_FILE));
+  const host = await openHome(home, env);
+  printDrivers(host.drivers);
+  printProof(env.DOMAIN_PROOF || 'off');
+  printConsent(env.DEFAULT_CONSENT || 'opt_out');
+  const inDocker = host.drivers.containers.name === 'docker';
+  const setup: Setup = {
+    ...host,
+    demoSiteFile: home.at('demo-site.json'),
+    tagServerImage: await tagServerImage(inDocker),
+  };
+  if (inDocker) await replaceImages(setup);
+  return setup;
+}
+
+/** What the edge and the provisioner need before they start. Ends what a killed instance did not stop. */
+export async function openHome(home: Home, env: NodeJS.ProcessEnv): Promise<HostSetup> {
   await clearLeftovers(home);
   const remembered = await home.instance();
   const { ports, remember } = await assignPorts(env, remembered.ports);
   const instance = await home.save({ ...remembered, ports: { ...remembered.ports, ...remember } });
   const drivers = await chooseDrivers(env);
-  printDrivers(drivers);
-  printProof(env.DOMAIN_PROOF || 'off');
-  printConsent(env.DEFAULT_CONSENT || 'opt_out');
 
   const { caFile } = await ensureLocalCa(home.at('ca'));
   await initSitesRepo(home.at('sites.git'));
   await writeDurably(home.at('age.key'), `${instance.age.identity}\n`);
-  const docker = drivers.containers.name === 'docker';
-  const gateway = docker ? await dockerBridgeGateway() : null;
-  const setup: Setup = {
+  const gateway = drivers.containers.name === 'docker' ? await dockerBridgeGateway() : null;
+  return {
     home,
     instance,
     ports,
@@ -122,12 +135,8 @@ async function prepare(home: Home, env: NodeJS.ProcessEnv): Promise<Setup> {
     env,
     caFile,
     ageIdentityFile: home.at('age.key'),
-    demoSiteFile: home.at('demo-site.json'),
     proxyAddresses: ['127.0.0.1', ...(gateway === null ? [] : [gateway])],
-    tagServerImage: await tagServerImage(docker),
   };
-  if (docker) await replaceImages(setup);
-  return setup;
 }
 
 /** The shop and the stand-in for Google's servers, in this process. */
