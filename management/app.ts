@@ -126,6 +126,7 @@ const REDACTED = [
   'containerConfig',
   'serviceAccount',
   'private_key',
+  'privateKey',
   'x-secret',
 ].flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 

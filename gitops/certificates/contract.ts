@@ -14,7 +14,7 @@ export interface Certificates {
   stop(): Promise<void>;
 }
 
-/** Combines several into one. All names of a site belong to the same one of them. */
+/** Combines several into one. Each name belongs to one of them. */
 export function combineCertificates(all: readonly Certificates[]): Certificates {
   return {
     follow: (desired) => {

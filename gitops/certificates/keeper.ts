@@ -1,6 +1,6 @@
 import { limit } from '../../base/limit.ts';
 import { contentHash } from '../../base/ownership.ts';
-import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
+import type { CertificateFacts } from '../../sites/manifest/certificate-check.ts';
 import type { CertificateSource } from '../appliers/proxy/certificates.ts';
 import type { OrderLookup } from '../clients/dns-lookup.ts';
 import type { DesiredState } from '../desired/desired-state.ts';

@@ -1,3 +1,4 @@
+import { tlsOf } from '../../sites/manifest/certificate-check.ts';
 import { provenHosts } from '../../sites/manifest/schema.ts';
 import type { TlsMode } from '../appliers/proxy/certificates.ts';
 import type { DesiredSite, DesiredState } from '../desired/desired-state.ts';
@@ -33,7 +34,7 @@ export function wantedNames(
 }
 
 function namesOf({ site, manifest }: DesiredSite, tls: TlsMode, addresses: readonly string[]): WantedName[] {
-  if (manifest === null || manifest.state === 'absent' || manifest.tls.mode !== tls) return [];
+  if (manifest === null || manifest.state === 'absent') return [];
   const { hostnames } = manifest;
   const own = [hostnames.origin, hostnames.preview].map((host) => ({
     host,
@@ -48,5 +49,5 @@ function namesOf({ site, manifest }: DesiredSite, tls: TlsMode, addresses: reado
     own: false,
     expected: { addresses, alias: hostnames.origin },
   }));
-  return [...own, ...custom];
+  return [...own, ...custom].filter(({ host }) => tlsOf(manifest.tls, host) === tls);
 }

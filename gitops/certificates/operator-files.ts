@@ -5,12 +5,13 @@ import {
   type Checked,
   checkCertificateFiles,
   readFacts,
-} from '../appliers/proxy/certificate-check.ts';
+} from '../../sites/manifest/certificate-check.ts';
 import {
   type CertificatePaths,
   type CertificateSource,
   filesRemedy,
   type ServedName,
+  UPLOAD,
 } from '../appliers/proxy/certificates.ts';
 import type { DesiredState } from '../desired/desired-state.ts';
 import type { CertificateStatus } from '../report/report.ts';
@@ -22,6 +23,8 @@ import { judgeFiles, WITHOUT } from './policy.ts';
 import { fileStatus } from './status.ts';
 
 interface OperatorFilesOptions {
+  /** `uploaded`: the pairs are in the manifests. Default: `files`. */
+  readonly mode?: 'files' | 'uploaded';
   /** The operator's folder, never written. */
   readonly directory: string;
   /** The folder of the copies that are served. */
@@ -48,9 +51,11 @@ type Valid = Extract<Checked, { facts: CertificateFacts }>;
  * `tls: files`: certificates from an operator's files, for the exact name (`<host>.pem`, `<host>.key`) or for the
  * wildcard of its parent (`_.<parent>.pem`, `_.<parent>.key`). A valid pair (see `checkCertificateFiles`) is copied,
  * and the copy is served. If the files become invalid, the last valid copy stays in use and the name's state says what
- * is wrong. The files are checked whenever the proxy is observed.
+ * is wrong. The files are checked whenever the proxy is observed. `tls: uploaded` is the same with the pair of a
+ * manifest instead of files.
  */
 export class OperatorFiles implements CertificateSource, Certificates {
+  readonly #mode: 'files' | 'uploaded';
   readonly #pairs: OperatorPairs;
   readonly #kept: KeptPairs;
   readonly #hasAuthority: boolean;
@@ -65,7 +70,14 @@ export class OperatorFiles implements CertificateSource, Certificates {
   #bySite: ReadonlyMap<string, readonly WantedName[]> = new Map();
   #onChange: (site: string) => void = () => undefined;
 
-  private constructor({ directory, keptIn, hasAuthority, now = Date.now }: OperatorFilesOptions) {
+  private constructor({
+    mode = 'files',
+    directory,
+    keptIn,
+    hasAuthority,
+    now = Date.now,
+  }: OperatorFilesOptions) {
+    this.#mode = mode;
     this.#pairs = new OperatorPairs(directory);
     this.#kept = new KeptPairs(keptIn);
     this.#hasAuthority = hasAuthority;
@@ -87,7 +99,7 @@ export class OperatorFiles implements CertificateSource, Certificates {
   follow(desired: DesiredState): void {
     if (this.#desired === desired) return;
     this.#desired = desired;
-    const { names, unknown } = wantedNames(desired, 'files');
+    const { names, unknown } = wantedNames(desired, this.#mode);
     const before = [...this.#names].filter(([, { site }]) => unknown.has(site));
     this.#names = new Map([...before, ...names]);
     this.#bySite = Map.groupBy(this.#names.values(), ({ site }) => site);
@@ -133,7 +145,9 @@ export class OperatorFiles implements CertificateSource, Certificates {
     await this.#kept.keepOnly(() => ({
       paths: new Set([...inUse, ...[...this.#checks.values()].flatMap(({ path }) => path ?? [])]),
       // A name that wasn't checked yet may need any copy of its stems.
-      stems: new Set([...hosts].filter((host) => !this.#checks.has(host)).flatMap(stemsOf)),
+      stems: new Set(
+        [...hosts].filter((host) => !this.#checks.has(host)).flatMap((host) => this.#stemsOf(host)),
+      ),
     }));
   }
 
@@ -150,10 +164,10 @@ export class OperatorFiles implements CertificateSource, Certificates {
 
   /** `pair` is the content of the valid files, to be copied; `null` if no files are valid. */
   async #find(host: string): Promise<FilesCheck & { readonly pair: Pair | null }> {
-    const stems = stemsOf(host);
+    const stems = this.#stemsOf(host);
     const faults: string[] = [];
     for (const stem of stems) {
-      const found = await this.#pairs.read(stem);
+      const found = this.#mode === 'uploaded' ? this.#uploadedFor(host) : await this.#pairs.read(stem);
       if (found === null) continue;
       if ('fault' in found) {
         faults.push(found.fault);
@@ -171,11 +185,14 @@ export class OperatorFiles implements CertificateSource, Certificates {
           isOutdated: false,
         };
       }
-      faults.push(`${join(this.#pairs.directory, `${stem}.pem`)}: ${checked.fault}`);
+      faults.push(
+        `${this.#mode === 'uploaded' ? 'tls.certificate' : join(this.#pairs.directory, `${stem}.pem`)}: ${checked.fault}`,
+      );
     }
     const wanted = stems.map((stem) => `${stem}.pem and ${stem}.key`).join(', or ');
     const put = `put ${wanted} into ${this.#pairs.directory}`;
-    const fault = faults.join('; ') || filesRemedy(put, this.#hasAuthority);
+    const fault =
+      faults.join('; ') || (this.#mode === 'uploaded' ? UPLOAD : filesRemedy(put, this.#hasAuthority));
     const last = await this.#lastValid(host);
     const { path, certificate } = last;
     return { path, certificate, pair: null, fault, isOutdated: path !== null };
@@ -185,8 +202,20 @@ export class OperatorFiles implements CertificateSource, Certificates {
   async #lastValid(host: string): Promise<Pick<FilesCheck, 'path' | 'certificate'>> {
     const before = this.#checks.get(host);
     if (before?.path != null && (await this.#kept.has(before.path))) return before;
-    const newest = await this.#kept.newest(stemsOf(host), (pem) => onceValid(pem, host));
+    const newest = await this.#kept.newest(this.#stemsOf(host), (pem) => onceValid(pem, host));
     return { path: newest?.path ?? null, certificate: newest?.result ?? null };
+  }
+
+  #stemsOf(host: string): readonly string[] {
+    return this.#mode === 'uploaded' ? [host] : stemsOf(host);
+  }
+
+  /** `null` before git was read. */
+  #uploadedFor(host: string): { readonly pair: Pair } | null {
+    const site = this.#names.get(host)?.site;
+    const manifest = site === undefined ? undefined : this.#desired?.sites.get(site)?.manifest;
+    if (manifest?.tls.certificate === undefined || manifest.tlsKey === undefined) return null;
+    return { pair: { chain: manifest.tls.certificate, key: manifest.tlsKey.reveal() } };
   }
 
   #check(host: string, copy: string, pair: Pair): Checked {

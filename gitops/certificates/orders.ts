@@ -1,6 +1,6 @@
 import { type Bounds, backoffMs } from '../../base/backoff.ts';
 import { counted } from '../../base/text.ts';
-import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
+import type { CertificateFacts } from '../../sites/manifest/certificate-check.ts';
 import type { Acme } from '../clients/acme.ts';
 import { AcmeError } from '../clients/acme-errors.ts';
 import { OrderBudget } from './budget.ts';

@@ -1,4 +1,4 @@
-import type { CertificateFacts } from '../appliers/proxy/certificate-check.ts';
+import type { CertificateFacts } from '../../sites/manifest/certificate-check.ts';
 import type { CertificateStatus } from '../report/report.ts';
 import type { WantedName } from './names.ts';
 import type { CertificateVerdict, DnsAnswer } from './policy.ts';

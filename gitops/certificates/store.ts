@@ -6,7 +6,7 @@ import {
   type CertificateFacts,
   checkCertificateFiles,
   readFacts,
-} from '../appliers/proxy/certificate-check.ts';
+} from '../../sites/manifest/certificate-check.ts';
 import type { CertificatePaths } from '../appliers/proxy/certificates.ts';
 import type { Issued } from '../clients/acme.ts';
 import { AcmeError } from '../clients/acme-errors.ts';

@@ -48,10 +48,10 @@ export function unboundCiphertexts(
 
 /** The fingerprints of a site's secrets: those that are bound to its container, or the others. */
 function secretPrints(
-  { config, serviceAccountKey, unbound = [] }: LoadedManifest,
+  { config, serviceAccountKey, tlsKey, unbound = [] }: LoadedManifest,
   isBound: boolean,
 ): ReadonlySet<string> {
-  const secrets = { containerConfig: config, 'serviceAccount.key': serviceAccountKey };
+  const secrets = { containerConfig: config, 'serviceAccount.key': serviceAccountKey, 'tls.key': tlsKey };
   return new Set(
     Object.entries(secrets).flatMap(([name, secret]) =>
       secret !== undefined && secret.reveal() !== '' && unbound.includes(name) !== isBound

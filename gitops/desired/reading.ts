@@ -100,7 +100,7 @@ export async function readValid(
   const stall = (reason: 'UndecryptableConfig' | 'InvalidManifest', message: string): Reading => ({
     here: { site, blob, manifest: null, stalled: { reason, message: `${path}: ${message}` } },
   });
-  const decrypted: Secret[] = [];
+  const decrypted = new Map<string, Secret>();
   const free: string[] = [];
   for (const { name, read } of SECRET_MEMBERS) {
     const armored = read(manifest);
@@ -114,16 +114,22 @@ export async function readValid(
         );
       }
       if (container === null) free.push(name);
-      decrypted.push(secret);
+      decrypted.set(name, secret);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       return stall('UndecryptableConfig', `${name} can't be decrypted on ${host}: ${reason}`);
     }
   }
-  const [stored = NO_SECRET, key] = decrypted;
-  const config = startable(stored);
+  const config = startable(decrypted.get('containerConfig') ?? NO_SECRET);
+  const key = decrypted.get('serviceAccount.key');
+  const tlsKey = decrypted.get('tls.key');
   // A copy: the parser's strings are slices that would keep the whole text in memory.
-  const copy = { ...structuredClone(manifest), config, ...(free.length === 0 ? {} : { unbound: free }) };
+  const copy = {
+    ...structuredClone(manifest),
+    config,
+    ...(tlsKey === undefined ? {} : { tlsKey }),
+    ...(free.length === 0 ? {} : { unbound: free }),
+  };
   if (key === undefined) return { here: { site, blob, manifest: copy, stalled: null } };
   const problem = judgeAccount(manifest, key);
   if (problem !== null) return stall('InvalidManifest', problem);

@@ -2,7 +2,7 @@ import type { HostReport } from '../../edge/verification/contract.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { describeSite } from '../../sites/manifest/description.ts';
 import { provenHosts } from '../../sites/manifest/schema.ts';
-import { acmeRemedy, filesRemedy } from '../appliers/proxy/certificates.ts';
+import { acmeRemedy, filesRemedy, UPLOAD } from '../appliers/proxy/certificates.ts';
 import type { DnsLookup } from '../clients/dns-lookup.ts';
 import { readConfig } from './config.ts';
 import { type EdgePathDeps, edgePathOf, siteHosts } from './edge-path.ts';
@@ -108,9 +108,11 @@ export function hostReporter(deps: HostReportDeps): ReportSite {
       names,
       certificates,
       certificateFix:
-        manifest.tls.mode === 'acme'
-          ? acmeRemedy(hasAuthority)
-          : filesRemedy('put it into the host’s TLS_DIR and run tagyard apply', hasAuthority),
+        manifest.tls.mode === 'uploaded'
+          ? `${UPLOAD}, or see tagyard status`
+          : manifest.tls.mode === 'acme'
+            ? acmeRemedy(hasAuthority)
+            : filesRemedy('put it into the host’s TLS_DIR and run tagyard apply', hasAuthority),
       arrivals,
     };
   };

@@ -43,6 +43,16 @@ async function externalAccount(env: Env): Promise<{ kid: string; hmacKey: string
   throw new Error('set ACME_EAB_KEY_ID and ACME_EAB_HMAC_KEY (or ACME_EAB_HMAC_KEY_FILE), or none of them');
 }
 
+/** The pairs of manifests, `tls: uploaded`. */
+export async function uploadedPairs(env: Pick<Env, 'STATE_DIR'>): Promise<OperatorFiles> {
+  return await OperatorFiles.open({
+    mode: 'uploaded',
+    directory: '',
+    keptIn: join(env.STATE_DIR, 'tls-uploaded'),
+    hasAuthority: false,
+  });
+}
+
 /** An operator's files, read at each observation. Throws if neither TLS_DIR nor ACME_DIRECTORY_URL is set. */
 export async function operatorFiles(env: Env): Promise<OperatorFiles> {
   const hasAuthority = env.ACME_DIRECTORY_URL !== undefined;

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
+import { tlsOf } from '../../sites/manifest/certificate-check.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
 import { Recycling } from '../appliers/containers/recycling.ts';
 import { CLUSTER_APPLIERS } from '../appliers/index.ts';
@@ -63,7 +64,7 @@ export async function buildCluster(
       lookup: nodeLookup(lookup),
       port,
       hopSecret: env.HOP_SECRET,
-      certificate: async () => (await pairs.pairFor({ host, tls: site.tls.mode }))?.cert ?? null,
+      certificate: async () => (await pairs.pairFor({ host, tls: tlsOf(site.tls, host) }))?.cert ?? null,
     });
   };
   return {

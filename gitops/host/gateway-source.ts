@@ -15,7 +15,7 @@ import { type DnsLookup, dnsLookup } from '../clients/dns-lookup.ts';
 import type { ClusterEnv } from '../env.ts';
 import type { GatewaySource } from '../kubernetes/applier/cluster.ts';
 import type { InstanceDocument } from '../kubernetes/delivery/documents.ts';
-import { acmeService, operatorFiles } from './certificates.ts';
+import { acmeService, operatorFiles, uploadedPairs } from './certificates.ts';
 import type { ClusterOptions } from './contract.ts';
 
 /** The timeout of each resolver that is asked whether a name points to the gateway. */
@@ -77,8 +77,13 @@ export async function gatewaySource(
     },
   });
   const files = await operatorFiles(env);
+  const uploaded = await uploadedPairs(env);
   const policies = await openPolicyAuthority(identity);
-  const certificates = certificatesByMode({ files, ...(acme === null ? {} : { acme: acme.keeper }) });
+  const certificates = certificatesByMode({
+    files,
+    uploaded,
+    ...(acme === null ? {} : { acme: acme.keeper }),
+  });
   /** One read serves all names of a certificate. Limited, because months may pass between calls of `retain`. */
   const pems = new LRUCache<string, ReturnType<typeof readPem>>({ max: MOST_PAIRS });
   const instance = (): InstanceDocument => ({
@@ -92,7 +97,7 @@ export async function gatewaySource(
     ...(acme === null ? {} : { challengeKey: acme.thumbprint }),
   });
   return {
-    certificates: combineCertificates([files, ...(acme === null ? [] : [acme.keeper])]),
+    certificates: combineCertificates([files, uploaded, ...(acme === null ? [] : [acme.keeper])]),
     source: {
       instance,
       policies: { ca: policies.ca, tokenOf: policyTokens(identity) },

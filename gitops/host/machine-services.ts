@@ -18,7 +18,7 @@ import { dnsLookup } from '../clients/dns-lookup.ts';
 import { dockerBridgeGateway, dockerEngine } from '../clients/docker.ts';
 import { ContainerLogs } from '../container-logs/container-logs.ts';
 import type { MachineEnv } from '../env.ts';
-import { acmeService, operatorFiles } from './certificates.ts';
+import { acmeService, operatorFiles, uploadedPairs } from './certificates.ts';
 import type { HostOptions } from './contract.ts';
 import { openSharedServices } from './shared.ts';
 
@@ -58,12 +58,14 @@ export async function openMachineServices(
     lookup: dnsLookup(env.DNS_RESOLVERS, DNS_TIMEOUT_MS),
   });
   const files = await fileCertificates(env);
+  const uploaded = await uploadedPairs(env);
   // Docker gives each site a network of its own; child processes use the host's.
   const ownNetwork = env.CONTAINERS_DRIVER === 'docker';
   const inside = await openInsideCas(join(env.STATE_DIR, 'inside'), { secret: ageIdentity });
   const certificates = certificatesByMode({
     files,
     ...(acme === null ? {} : { acme: acme.keeper }),
+    uploaded,
     inside,
   });
   const docker = ownNetwork ? await dockerEngine() : null;
@@ -98,7 +100,7 @@ export async function openMachineServices(
   await containerLogs.open();
   stack.defer(() => containerLogs.close());
   const recycling = new Recycling({ days: env.RECYCLE_DAYS, now });
-  const renewed = [acme?.keeper, files instanceof OperatorFiles ? files : undefined];
+  const renewed = [acme?.keeper, uploaded, files instanceof OperatorFiles ? files : undefined];
   return {
     containerLogs,
     certificates: combineCertificates(renewed.filter((one) => one !== undefined)),

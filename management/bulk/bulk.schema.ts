@@ -38,6 +38,7 @@ const ENDPOINTS = {
   protect: { method: 'POST', path: at('/protect') },
   verify: { method: 'POST', path: at('/verify') },
   setConfig: { method: 'PUT', path: at('/config') },
+  setCertificate: { method: 'PUT', path: at('/certificate') },
   setServiceAccount: { method: 'PUT', path: at('/service-account') },
   removeServiceAccount: { method: 'DELETE', path: at('/service-account') },
   addDomain: { method: 'POST', path: at('/domains') },

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { encryptFor } from '../../sites/manifest/secrets.ts';
 import { isOperator } from '../access/tenants.ts';
 import type { Context } from '../context/context.ts';
 import { callerOf } from '../http/auth.ts';
@@ -8,10 +9,11 @@ import { type ContainerView, changeHeaders, containerParams } from '../view/cont
 import { containerEtag } from '../view/etag.ts';
 import { dryRunQuery, isDryRun } from '../view/plan.ts';
 import { presentContainer } from '../view/present.ts';
+import { demandCertificate } from './certificate.ts';
 import { type ContainerChange, changeContainer, type Projector } from './change.service.ts';
-import { containerPatch, isOnlyImage, serviceAccountKey } from './containers.schema.ts';
+import { certificatePair, containerPatch, isOnlyImage, serviceAccountKey } from './containers.schema.ts';
 import { type ContainerPlan, changeAnswer, planChange } from './dry-run.ts';
-import { patch, withoutServiceAccount, withServiceAccount } from './edits.ts';
+import { patch, withCertificate, withoutServiceAccount, withServiceAccount } from './edits.ts';
 import { demandImage, demandResources } from './image.ts';
 import { planningOf } from './planning.ts';
 import { encryptAccount } from './service-account.ts';
@@ -124,6 +126,38 @@ export function changesRoutes(context: Context, projection: Projector): FastifyP
           id: request.params.id,
           subject: 'Set the service account of',
           edit: (current) => withServiceAccount(current, account),
+        });
+      },
+    );
+
+    app.put(
+      '/server-containers/:id/certificate',
+      {
+        config: { access: 'act' },
+        schema: {
+          operationId: 'setCertificate',
+          summary: 'Upload a certificate with its key, for those names of the container that it covers',
+          description:
+            'The key is encrypted for the host, and no answer contains it. Other names keep the source that they have. Setting `tls` removes the pair.',
+          tags,
+          params: containerParams,
+          headers: changeHeaders,
+          querystring: dryRunQuery,
+          body: certificatePair,
+          response: { 200: changeAnswer, ...problems(...REFUSALS, 'invalid_certificate') },
+        },
+      },
+      async (request, reply) => {
+        const { id } = request.params;
+        const { certificate, privateKey } = request.body;
+        const key = await encryptFor(settings.ageRecipient, id, privateKey);
+        return await change(request, reply, {
+          id,
+          subject: 'Set the certificate of',
+          edit(current) {
+            demandCertificate(current, request.body, context.clock.date().getTime());
+            return withCertificate(current, { certificate, key });
+          },
         });
       },
     );

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { sameOriginPath } from '../../sites/manifest/same-origin.ts';
 import {
+  certificateChain,
   givenId,
   givenName,
   givenWebTagId,
@@ -146,6 +147,24 @@ export const serviceAccountKey = z
         private_key_id: '0123456789abcdef0123456789abcdef01234567',
         private_key: '-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n',
         client_email: 'tag-server@acme-analytics.iam.gserviceaccount.com',
+      },
+    }),
+  );
+
+export const certificatePair = z
+  .strictObject({
+    certificate: z
+      .string()
+      .transform((pem) => `${pem.replaceAll('\r', '').trim()}\n`)
+      .pipe(certificateChain)
+      .meta({ description: 'PEM: the certificate, then its chain' }),
+    privateKey: z.string().max(8_192).meta({ description: 'its private key, PEM without a password' }),
+  })
+  .meta(
+    examples({
+      'a pair': {
+        certificate: '-----BEGIN CERTIFICATE-----\n…\n-----END CERTIFICATE-----\n',
+        privateKey: '-----BEGIN PRIVATE KEY-----\n…\n-----END PRIVATE KEY-----\n',
       },
     }),
   );

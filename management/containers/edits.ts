@@ -126,6 +126,15 @@ export function withoutServiceAccount({ serviceAccount: _, ...rest }: Manifest):
   return rest;
 }
 
+/** Names that the pair doesn't cover keep what they have. */
+export function withCertificate(
+  current: Manifest,
+  pair: Pick<Manifest['tls'], 'certificate' | 'key'>,
+): ManifestInput {
+  const { mode, others } = current.tls;
+  return { ...current, tls: { mode: 'uploaded', others: mode === 'uploaded' ? others : mode, ...pair } };
+}
+
 export function tombstone(current: Manifest): ManifestInput {
   if (current.protect) throw new ManagementProblem('site_protected');
   return { ...current, state: 'absent' };

@@ -74,6 +74,7 @@ export const MANAGEMENT_ERRORS = {
   idempotency_key_reused: [422, 'The Idempotency-Key was used with another request'],
   image_not_allowed: [422, 'The image is from a repository that IMAGE_REPOSITORIES doesn’t name'],
   invalid_container_config: [422, 'The container configuration doesn’t have Tag Manager’s form'],
+  invalid_certificate: [422, 'The pair can’t serve any of the container’s names'],
   invalid_service_account: [422, 'The body is not the key of a Google Cloud service account'],
   invalid_policy: [422, 'The policy script can’t be parsed, or is too large'],
   rate_limited: [429, 'Too many requests in a minute'],

@@ -3,7 +3,7 @@ import { HEALTHS, SITE_STATES } from '../../gitops/report/site-state.ts';
 import { containerResources } from '../../sites/manifest/resources/schema.ts';
 import { givenId } from '../../sites/manifest/schema.ts';
 import { serviceAccountFacts } from '../../sites/manifest/service-account.ts';
-import { clientKeys, givenTls } from '../../sites/requests/container.ts';
+import { clientKeys, shownTls } from '../../sites/requests/container.ts';
 import { PRODUCTS } from '../../sites/requests/products.ts';
 import { PROOF_STATUSES } from '../lifecycle/proof.ts';
 import { STATUS_REASONS, STATUSES, type StatusReason } from '../lifecycle/status.ts';
@@ -109,7 +109,7 @@ export const containerView = z
     features: z.record(z.string(), z.boolean()),
     modules: z.record(z.string(), z.unknown()),
     ...clientKeys,
-    tls: givenTls,
+    tls: shownTls,
     hostnames: z.object({ edge: z.string(), origin: z.string(), preview: z.string() }),
     loaderToken: z.string(),
     snippet: z.string().meta({ description: 'the HTML to paste into the pages of the first domain' }),

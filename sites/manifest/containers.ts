@@ -15,6 +15,8 @@ export interface LoadedManifest extends Manifest {
   readonly unbound?: readonly string[];
   /** The JSON of `serviceAccount`'s key. */
   readonly serviceAccountKey?: Secret;
+  /** The private key of `tls: uploaded`, in PEM. */
+  readonly tlsKey?: Secret;
   /** What limits the templates of the tag server; unset: nothing does. */
   readonly policy?: PolicyScript;
 }

@@ -198,6 +198,14 @@ const armored = (most: number) =>
       error: 'must be age-encrypted (armored) to the host’s recipient, never plain',
     });
 
+/** PEM: the certificate, then its chain. */
+export const certificateChain = z
+  .string()
+  .max(16_384)
+  .regex(/^(?:-----BEGIN CERTIFICATE-----\n[A-Za-z0-9+/=\n]+-----END CERTIFICATE-----\n*)+$/, {
+    error: 'must be certificates in PEM, that of the names first',
+  });
+
 /** Where the certificates of a site's names come from: the host's folder, or orders at its authority. */
 export const tlsMode = z.enum(['files', 'acme']);
 
@@ -253,7 +261,16 @@ const shape = z.strictObject({
   /** No default of `[]`, so that a manifest without the key equals its record in the database. */
   unproven: z.array(ownableDomain).max(40).optional(),
   image: imageReference.register(operatorOnly),
-  tls: z.strictObject({ mode: tlsMode }).prefault({ mode: 'files' }),
+  tls: z
+    .strictObject({
+      mode: z.enum([...tlsMode.options, 'uploaded']),
+      /** With `uploaded`, where the certificates of other names come from. */
+      others: tlsMode.optional(),
+      certificate: certificateChain.optional(),
+      /** The private key in PEM, encrypted with age (armored). */
+      key: armored(16_384).optional(),
+    })
+    .prefault({ mode: 'files' }),
   /** The CONTAINER_CONFIG, encrypted with age (armored). */
   containerConfig: armored(8192),
   /** A Google Cloud service account's key: what names it, and its JSON encrypted with age (armored). */
@@ -294,6 +311,14 @@ export const manifestSchema = shape.superRefine((manifest, context) => {
   }
   if (manifest.ports.processing === manifest.ports.preview)
     refuse(['ports', 'preview'], 'must differ from ports.processing');
+  const { mode, ...uploaded } = manifest.tls;
+  for (const key of ['certificate', 'key'] as const) {
+    if (mode === 'uploaded' && uploaded[key] === undefined)
+      refuse(['tls', key], 'is missing for mode: uploaded');
+  }
+  for (const key of Object.keys(uploaded)) {
+    if (mode !== 'uploaded') refuse(['tls', key], 'is only for mode: uploaded');
+  }
   for (const { path, message } of hidingPaths(manifest)) refuse(path, message);
   manifest.customDomains.forEach((custom, index) => {
     const path = ['customDomains', index];

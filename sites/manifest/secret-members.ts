@@ -24,4 +24,9 @@ export const SECRET_MEMBERS: readonly SecretMember[] = [
         ? { ...manifest, serviceAccount: { ...manifest.serviceAccount, key } }
         : manifest,
   },
+  {
+    name: 'tls.key',
+    read: ({ tls }) => tls.key,
+    replace: (manifest, key) => ({ ...manifest, tls: { ...manifest.tls, key } }),
+  },
 ];

@@ -111,6 +111,11 @@ export const givenTls = tlsMode.meta({
     'where the certificates of origin, preview and custom domains come from: `files`: the host’s folder; `acme`: ordered and renewed automatically, where the host has a certificate authority',
 });
 
+/** The same in answers. */
+export const shownTls = z
+  .enum([...tlsMode.options, 'uploaded'])
+  .meta({ description: '`uploaded`: from the pair that was uploaded, for the names that it covers' });
+
 /** The body of `POST /server-containers`. */
 export const givenContainer = z
   .strictObject({

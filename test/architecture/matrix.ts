@@ -126,7 +126,7 @@ export const MATRIX: readonly Row[] = [
       'gitops/**/{plan,desired,guards,policy,render,quote,commands,documents,contract,ownership,canonical-json,direct-headers}.ts',
       'base/{canonical-json,errors,foreign-addresses,ownership,text}.ts',
       'gitops/report/approvable.ts',
-      'sites/manifest/{schema,containers,documents}.ts',
+      'sites/manifest/{certificate-check,containers,documents,schema}.ts',
       REQUEST_HEADERS,
       'npm/{handlebars,tldts,zod}',
       // Only those modules of Node that compute: isIP, joined paths, hashes.

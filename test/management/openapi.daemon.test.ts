@@ -5,6 +5,7 @@ import { apiDocument } from '../../management/api-document.ts';
 import { MANAGEMENT_ERRORS } from '../../management/http/errors.ts';
 import { creation, World } from '../support/management/world.ts';
 import { serviceAccountJson } from '../support/service-account.ts';
+import { certificatePair } from '../support/tls/pair.ts';
 
 interface Operation {
   readonly operationId: string;
@@ -152,6 +153,7 @@ test('the document is OpenAPI 3.1, and has exactly the endpoints that exist', ()
     'PUT /clients/{id}/policy',
     'PUT /organisations/{id}/members/{subject}',
     'PUT /policy',
+    'PUT /server-containers/{id}/certificate',
     'PUT /server-containers/{id}/config',
     'PUT /server-containers/{id}/domains/order',
     'PUT /server-containers/{id}/service-account',
@@ -182,6 +184,10 @@ async function newCommit(id: string): Promise<string> {
 async function domainsOf(id: string): Promise<string[]> {
   const { body } = await world.call('GET', `/server-containers/${id}`, { as: 'owner' });
   return body.domains.map(({ domain }: { domain: string }) => domain);
+}
+
+async function originOf(id: string): Promise<string> {
+  return (await world.call('GET', `/server-containers/${id}`, { as: 'owner' })).body.hostnames.origin;
 }
 
 test('the document has an example for every body, and the API accepts each example', async () => {
@@ -229,6 +235,7 @@ test('the document has an example for every body, and the API accepts each examp
             ...('to' in example ? { to: client, containers: [id] } : {}),
             ...(path === '/invitations/accept' ? { token: invited.body.token } : {}),
             ...('private_key' in example ? { private_key } : {}),
+            ...('privateKey' in example ? await certificatePair(await originOf(id)) : {}),
             ...('commit' in example ? { commit: await newCommit(id) } : {}),
             ...(path.endsWith('/order') ? { domains: await domainsOf(id) } : {}),
           },

@@ -1,6 +1,7 @@
 import { coalesce } from '../../../base/coalesce.ts';
 import { type Log, warner } from '../../../base/log.ts';
 import { formatMark, type Identity, readMark } from '../../../base/ownership.ts';
+import { tlsOf } from '../../../sites/manifest/certificate-check.ts';
 import type { ContainerSettings, LoadedManifest } from '../../../sites/manifest/containers.ts';
 import type { Applier, Change, Resource } from '../contract.ts';
 import { planResources } from '../plan.ts';
@@ -71,7 +72,7 @@ export function proxyApplier(deps: ProxyApplierDeps): Applier<ProxySpec, string>
         proxyResources(manifest, settings, (host, tls) => certificates.edition?.(host, tls)),
       edition({ site, hostnames, customDomains, tls }: LoadedManifest) {
         const names = [hostnames.origin, hostnames.preview, ...customDomains];
-        const editions = names.map((host) => certificates.edition?.(host, tls.mode));
+        const editions = names.map((host) => certificates.edition?.(host, tlsOf(tls, host)));
         return [settings.edition?.(site), settings.slots.edition(site), ...editions].join(' ');
       },
       plan: planResources,

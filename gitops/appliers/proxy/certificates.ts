@@ -9,13 +9,16 @@ export interface CertificatePaths {
 }
 
 /**
- * Where the certificate of a name comes from: an operator's files, an order from a certificate authority, or this host's
- * own authority, which only its containers trust.
+ * Where the certificate of a name comes from: an operator's files, an order from a certificate authority, a pair in the
+ * manifest, or this host's own authority, which only its containers trust.
  */
-export const TLS_MODES = ['files', 'acme', 'inside'] as const;
+export const TLS_MODES = ['files', 'acme', 'uploaded', 'inside'] as const;
 export type TlsMode = (typeof TLS_MODES)[number];
 
 const SET_AUTHORITY = 'set ACME_DIRECTORY_URL for this host’s provisioner';
+
+/** The same for `tls: uploaded`. */
+export const UPLOAD = 'upload another pair (API: PUT /server-containers/<id>/certificate)';
 
 /** How names of `tls: files` get a certificate, for a person. `put`: what to put into which folder. */
 export function filesRemedy(put: string, hasAuthority: boolean): string {
@@ -71,6 +74,7 @@ export interface CertificateSource {
 export function certificatesByMode(sources: {
   readonly files: CertificateSource;
   readonly acme?: CertificateSource;
+  readonly uploaded?: CertificateSource;
   readonly inside?: CertificateSource;
 }): CertificateSource {
   return {

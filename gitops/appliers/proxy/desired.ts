@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { contentHash } from '../../../base/ownership.ts';
+import { contentHash, hash16 } from '../../../base/ownership.ts';
+import { tlsOf } from '../../../sites/manifest/certificate-check.ts';
 import {
   type ContainerSettings,
   containerSpecs,
@@ -30,9 +31,9 @@ const upstreams = z.array(upstream).min(1).max(16);
  * Unset: the certificate comes from files. With `acme`, plain HTTP answers the authority's challenges; TLS starts as
  * soon as the certificate exists.
  */
-const tls = z.literal('acme').optional();
+const tls = z.enum(['acme', 'uploaded']).optional();
 /** `inside`: the preview server's name in the site's network, with a certificate of this host's own authority. */
-const previewTls = z.enum(['acme', 'inside']).optional();
+const previewTls = z.enum(['acme', 'uploaded', 'inside']).optional();
 const label = z.string().regex(/^(?!-)[a-z0-9-]{1,63}(?<!-)$/);
 /** One script of the instance and one of a client, of at most 32 KiB each, and what joins them. */
 const policyText = z
@@ -106,9 +107,13 @@ export function proxyResources(
   const of = (role: 'processing' | 'preview') =>
     specs.filter((spec) => spec.role === role).map(({ address, port }) => ({ address, port }));
   const servedBy = (host: string) => {
-    const { mode } = manifest.tls;
-    const ofVhost = mode === 'acme' ? mode : undefined;
-    return { host, tls: ofVhost, certificate: editionOf?.(host, mode), options: vhostOptionsOf(manifest) };
+    const mode = tlsOf(manifest.tls, host);
+    const ofVhost = mode === 'files' ? undefined : mode;
+    const edition =
+      mode === 'uploaded'
+        ? hash16(`${manifest.tls.certificate} ${manifest.tlsKey?.fingerprint}`)
+        : editionOf?.(host, mode);
+    return { host, tls: ofVhost, certificate: edition, options: vhostOptionsOf(manifest) };
   };
   const resource = (key: string, summary: string, vhosts: Vhost[]): Resource<ProxySpec> => {
     const spec: ProxySpec = { site, vhosts };

@@ -1,5 +1,6 @@
 import { TerminalError } from '../../../base/errors.ts';
 import { contentHash } from '../../../base/ownership.ts';
+import { tlsOf } from '../../../sites/manifest/certificate-check.ts';
 import type { LoadedManifest } from '../../../sites/manifest/containers.ts';
 import { provenHosts } from '../../../sites/manifest/schema.ts';
 import type { Applier, Change, Resource, Scope, Traits } from '../../appliers/contract.ts';
@@ -57,10 +58,12 @@ export function gatewayApplier({ gateway, ...cluster }: Cluster): GatewayApplier
         { traits: GATEWAY, prefix: SITE_PREFIX, isMain: true },
         (manifest) => {
           const { origin, preview } = manifest.hostnames;
-          const { mode: tls } = manifest.tls;
           return {
             object: gateway.render(manifest),
-            names: [origin, preview, ...provenHosts(manifest)].map((host) => ({ host, tls })),
+            names: [origin, preview, ...provenHosts(manifest)].map((host) => ({
+              host,
+              tls: tlsOf(manifest.tls, host),
+            })),
             summary: `deliver ${origin} and ${preview} to the gateways`,
           };
         },

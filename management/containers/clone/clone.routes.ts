@@ -108,7 +108,14 @@ async function sourceOf(context: Context, id: string, caller: Actor): Promise<Ma
 function cloneOf(source: Manifest, { clientId = source.client, ...body }: z.output<typeof newClone>) {
   const { features, modules, tls, containerConfig, image, resources } = source;
   return {
-    body: { ...body, clientId, features, modules, tls: tls.mode, ...clientKeysOf(source) },
+    body: {
+      ...body,
+      clientId,
+      features,
+      modules,
+      tls: tls.mode === 'uploaded' ? tls.others : tls.mode,
+      ...clientKeysOf(source),
+    },
     copied: { containerConfig, image, resources },
   };
 }

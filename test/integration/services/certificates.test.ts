@@ -288,6 +288,40 @@ describeWith(['nginx', 'knot', 'pebble'], 'certificates', () => {
     expect(pebble.requests('/order-plz')).toBe(before);
   });
 
+  test('that were uploaded serve the names that they cover, before DNS leads here', async () => {
+    const opened = await open();
+    const { push, site, isReady, reaches, pebble, pairFor, encrypt, restart } = opened;
+    const uploaded = async (name: string, keyOf = name) => ({
+      mode: 'uploaded' as const,
+      others: 'acme' as const,
+      certificate: (await pairFor(name)).certificate,
+      key: await encrypt((await pairFor(keyOf)).key),
+    });
+    const manifest = await site('acme-shop', 1, { customDomains: [CUSTOM] });
+    await push('acme-shop', { ...manifest, tls: await uploaded(CUSTOM) });
+    await isReady('acme-shop');
+    await reaches('acme-shop', CUSTOM, { state: 'live', reason: '' });
+    const first = await shown(opened, CUSTOM);
+    expect([first.checkHost(CUSTOM), first.issuer.includes('Pebble')]).toEqual([CUSTOM, false]);
+    expect((await shown(opened, ORIGIN)).issuer).toContain('Pebble');
+    expect(pebble.orders()).toBe(2);
+
+    await push('acme-shop', { ...manifest, tls: await uploaded(CUSTOM, 'b.example.net') });
+    const reason = expect.stringMatching(
+      /^tls\.certificate: the key is not that of .*; the last valid one stays/,
+    );
+    await reaches('acme-shop', CUSTOM, { state: 'drifted', reason });
+    await restart();
+    expect((await shown(opened, CUSTOM)).serialNumber).toBe(first.serialNumber);
+
+    await opened.forget(CUSTOM);
+    await push('acme-shop', { ...manifest, tls: await uploaded(CUSTOM) });
+    await reaches('acme-shop', CUSTOM, { state: 'live', reason: '' });
+    await eventually(async () => {
+      expect((await shown(opened, CUSTOM)).serialNumber).not.toBe(first.serialNumber);
+    }, TIMEOUT);
+  });
+
   test('are renewed in time, and the new ones are served without a request to the API', async () => {
     let ahead = 0;
     // This host only reports drift, and a renewed certificate must not count as drift.

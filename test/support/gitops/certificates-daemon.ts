@@ -15,6 +15,7 @@ import { OperatorFiles } from '../../../gitops/certificates/operator-files.ts';
 import { dnsLookup } from '../../../gitops/clients/dns-lookup.ts';
 import { rfc2136Client } from '../../../gitops/clients/rfc2136.ts';
 import { DesiredStateReader } from '../../../gitops/desired/reader.ts';
+import { uploadedPairs } from '../../../gitops/host/certificates.ts';
 import { buildDaemon } from '../../../gitops/http/app.ts';
 import { Loop } from '../../../gitops/loop/loop.ts';
 import { Operations } from '../../../gitops/loop/operations.ts';
@@ -98,8 +99,9 @@ export async function certificatesDaemon(
       keptIn: join(home.directory, 'tls-served'),
       hasAuthority: true,
     });
-    const certificateSources = combineCertificates([acme.keeper, files]);
-    const certificates = certificatesByMode({ files, acme: acme.keeper });
+    const uploaded = await uploadedPairs({ STATE_DIR: home.directory });
+    const certificateSources = combineCertificates([acme.keeper, uploaded, files]);
+    const certificates = certificatesByMode({ files, uploaded, acme: acme.keeper });
     const backend = backendOf({
       ...home.settings,
       httpPort,
@@ -202,6 +204,14 @@ export async function certificatesDaemon(
       await copyFile(cert, join(home.directory, 'tls', `${stem}.pem`));
       await copyFile(key, join(home.directory, 'tls', `${stem}.key`));
     },
+    /** A pair for `name`, as a client has it. */
+    async pairFor(name: string) {
+      const { cert, key } = await home.ca.pathsFor(name);
+      return { certificate: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') };
+    },
+    /** Makes `pairFor` issue another one. */
+    forget: (name: string) => rm(join(home.directory, 'ca', `${name}.pem`), { force: true }),
+    encrypt: (text: string) => encryptSecret(recipient, text),
     /** A manifest with `tls: acme`, whose site is served. */
     async site(name: string, number: number, extra: Partial<ManifestInput> = {}): Promise<ManifestInput> {
       const manifest = manifestInput(name, number, {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RouteAccess } from '../../../management/access/routes.ts';
 import { serviceAccountJson } from '../service-account.ts';
+import { certificatePair } from '../tls/pair.ts';
 import { type Answer, creation, type World } from './world.ts';
 
 interface Body {
@@ -77,7 +78,7 @@ export class RouteCalls {
     as: string,
     headers: Record<string, string> = {},
   ): Promise<() => Promise<Answer>> {
-    const body = this.#bodyOf(route);
+    const body = await this.#bodyOf(route);
     const url = await this.urlOf(route);
     const method = route.method as 'GET'; // one of the verbs that routes have
     return () => this.#world.call(method, url, { as, headers, ...(body === undefined ? {} : { body }) });
@@ -123,10 +124,16 @@ export class RouteCalls {
       .replace(/:\w+/g, () => randomUUID());
   }
 
-  #bodyOf({ operation }: RouteAccess): object | undefined {
+  async #originOf(container: string): Promise<string> {
+    const path = `/server-containers/${container}`;
+    const { body } = await this.#world.call('GET', path, { as: 'owner' });
+    return body.hostnames?.origin ?? 'origin.example.net';
+  }
+
+  async #bodyOf({ operation }: RouteAccess): Promise<object | undefined> {
     const example = this.#examples.get(operation);
     if (example === undefined) return undefined;
-    const { client, organisation, other } = this.#ids;
+    const { client, organisation, container, other } = this.#ids;
     return {
       ...example,
       ...('clientId' in example ? { clientId: client } : {}),
@@ -134,6 +141,7 @@ export class RouteCalls {
       ...('organisation' in example ? { organisation } : {}),
       ...('to' in example ? { to: other, containers: [randomUUID()] } : {}),
       ...('private_key' in example ? { private_key: serviceAccountJson().private_key } : {}),
+      ...('privateKey' in example ? await certificatePair(await this.#originOf(container)) : {}),
       ...('domains' in example && operation === 'orderDomains' ? { domains: ['acme.example'] } : {}),
       // A domain that the container has already: another one would need further members of the body.
       ...(operation === 'addDomain' ? { domain: 'acme.example' } : {}),

@@ -113,7 +113,7 @@ export function AreaField({
   );
 }
 
-/** The choices of a container's `tls`. */
+/** The choices of a new container's `tls`. */
 export const CERTIFICATES = [
   { value: 'files', name: 'From the host’s folder' },
   { value: 'acme', name: 'Ordered automatically (ACME)' },

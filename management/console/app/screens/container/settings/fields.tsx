@@ -10,6 +10,9 @@ import { ResourceFields } from './resources.tsx';
 
 type Plugin = components['schemas']['Plugin'];
 
+/** Chosen by an upload. */
+const UPLOADED = { value: 'uploaded', name: 'Your own, where it covers the name' } as const;
+
 export function SettingsFields({
   draft,
   set,
@@ -36,7 +39,7 @@ export function SettingsFields({
           label="Certificates"
           hint="Those of the tag server’s and custom domains’ names"
           value={draft.tls}
-          of={CERTIFICATES}
+          of={draft.tls === 'uploaded' ? [UPLOADED, ...CERTIFICATES] : CERTIFICATES}
           set={(tls) => set({ tls })}
         />
       </div>

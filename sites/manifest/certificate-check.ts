@@ -13,6 +13,13 @@ export type Checked =
   | { readonly facts: CertificateFacts; readonly until: number }
   | { readonly fault: string };
 
+/** What of a manifest's `tls` says where the certificate of a name comes from. */
+interface TlsChoice {
+  readonly mode: 'files' | 'acme' | 'uploaded';
+  readonly others?: 'files' | 'acme' | undefined;
+  readonly certificate?: string | undefined;
+}
+
 const BLOCK = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
 /**
@@ -30,7 +37,7 @@ export function checkCertificateFiles(
   const privateKey = readKey(key);
   if (privateKey === null) return { fault: 'the key file holds no unencrypted private key in PEM' };
   if (!leaf.checkPrivateKey(privateKey)) return { fault: 'the key is not that of the certificate' };
-  if (leaf.checkHost(host, { subject: 'never' }) === undefined) {
+  if (!isCertificateFor(chain, host)) {
     return { fault: `the certificate is for ${namesOf(leaf)}, not for ${host}` };
   }
   const broken = certificates.findIndex((certificate, index) => {
@@ -47,6 +54,20 @@ export function checkCertificateFiles(
   }
   const ends = certificates.map(({ validToDate }) => validToDate.getTime());
   return { facts: factsOf(leaf), until: Math.min(...ends) };
+}
+
+/** Where the certificate of one of a site's names comes from: an uploaded pair serves only the names that it covers. */
+export function tlsOf(
+  { mode, others = 'files', certificate = '' }: TlsChoice,
+  host: string,
+): TlsChoice['mode'] {
+  if (mode !== 'uploaded') return mode;
+  return isCertificateFor(certificate, host) ? mode : others;
+}
+
+/** Whether the first certificate in a PEM text has this name. */
+export function isCertificateFor(chain: string, host: string): boolean {
+  return readChain(chain)?.[0]?.checkHost(host, { subject: 'never' }) !== undefined;
 }
 
 /** Facts from the first certificate in a PEM text, unchecked; `null` if there is none. */
