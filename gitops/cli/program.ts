@@ -4,6 +4,7 @@ import { RELEASE } from '../../base/release.ts';
 import { PRODUCTS } from '../../sites/requests/products.ts';
 import type { BackupOptions } from './backup.ts';
 import type { CheckOptions } from './check.ts';
+import type { CiOptions } from './ci.ts';
 import { completionScript, SHELLS, type ShellName } from './completion.ts';
 import type { CreateOptions, ListOptions } from './containers.ts';
 import type { DownOptions } from './down.ts';
@@ -372,6 +373,16 @@ export function program(env: NodeJS.ProcessEnv): Command {
     );
   tagyard.commandsGroup('Tools:');
   tagyard
+    .command('ci')
+    .description(
+      'print a report on a pull request as Markdown (docs/gitops.md); exit code 1 if a manifest is invalid, 2 if something would change',
+    )
+    .argument('[folder]', 'a checkout of the sites repository', '.')
+    .option('--ref <ref>', 'the ref of the checkout, to plan it, too; needs only INFRA_READ_TOKEN')
+    .action(async (folder: string, options: CiOptions) =>
+      (await import('./ci.ts')).ci({ home, env }, folder, options),
+    );
+  tagyard
     .command('mcp')
     .description(
       'serve the management API as tools of the Model Context Protocol, on standard input and output',
@@ -405,4 +416,4 @@ Examples:
   tagyard revert acme-shop                          undo the last commit of a site
   source <(tagyard completion bash)                 complete verbs, options and sites
 
-Exit codes: 0 done, 1 failed or something is wrong, 2 something would change (plan, diff), 64 wrong usage.`;
+Exit codes: 0 done, 1 failed or something is wrong, 2 something would change (plan, diff, ci), 64 wrong usage.`;

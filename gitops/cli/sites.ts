@@ -33,12 +33,14 @@ const COLOUR = { create: 'green', update: 'yellow', delete: 'red' } as const;
 
 /** Prints the changes that would be made, and those that are held. Exit code 2 if there are any. */
 export async function plan(context: CliContext, options: OutputOptions & { ref?: string }): Promise<void> {
-  const body = options.ref === undefined ? {} : { ref: options.ref };
-  const report = planReportSchema.parse(
-    await callProvisioner(context, { method: 'POST', path: '/plan', body }),
-  );
+  const report = await readPlan(context, options.ref);
   if (report.changes.length > 0) process.exitCode = 2;
   print(options, report, renderPlan);
+}
+
+export async function readPlan(context: CliContext, ref: string | undefined): Promise<PlanReport> {
+  const body = ref === undefined ? {} : { ref };
+  return planReportSchema.parse(await callProvisioner(context, { method: 'POST', path: '/plan', body }));
 }
 
 /**

@@ -21,16 +21,24 @@ interface Problem {
  * is one; a warning doesn't count.
  */
 export async function validate(files: readonly string[], options: OutputOptions): Promise<void> {
-  const checked = await Promise.all(files.map(check));
-  const own = checked.flatMap(({ problems }) => problems);
-  const valid = checked.flatMap(({ file, manifest }) => (manifest === null ? [] : [{ file, manifest }]));
-  const problems = escapeHiddenIn([...own, ...conflicts(valid)]);
+  const { problems } = await checkFiles(files);
   print(options, problems, (shown) =>
     shown.length === 0
       ? `${counted(files.length, 'file is valid', 'files are valid')}\n`
       : shown.map((problem) => `${describeProblem(problem.file, problem)}\n`).join(''),
   );
   if (problems.length > 0) process.exitCode = 1;
+}
+
+/** The problems of these manifests, alone and with each other, and the manifests that are valid alone. */
+export async function checkFiles(files: readonly string[]) {
+  const checked = await Promise.all(files.map(check));
+  const own = checked.flatMap(({ problems }) => problems);
+  const valid = checked.flatMap(({ file, manifest }) => (manifest === null ? [] : [{ file, manifest }]));
+  return {
+    problems: escapeHiddenIn([...own, ...conflicts(valid)]),
+    manifests: valid.map(({ manifest }) => manifest),
+  };
 }
 
 interface Checked {

@@ -26,6 +26,7 @@ import { type MemoryWorld, memoryApplier } from './memory-applier.ts';
 import { TARGETS, TRAITS } from './targets.ts';
 
 export const SECRET = 'an infra secret';
+export const READ_TOKEN = 'a token for plans';
 const HOST = 'tag-1';
 const identity = { instance: 'test', host: HOST };
 
@@ -168,6 +169,7 @@ export async function memoryDaemon(
       host: HOST,
       ageIdentity,
       secrets: [SECRET],
+      readToken: READ_TOKEN,
       certificatesOf: (site) => control.certificates(site),
       conditionsOf: (site) => control.conditions(site),
       // The edge knows what is in its stores.
