@@ -123,6 +123,7 @@ async function setUpServices(
     secrets: { HOP_SECRET: secrets.hop, INGEST_SECRET: secrets.ingest },
     vars: given.PUBLIC_URL === '' ? {} : { INGEST_URL: new URL('/ingest', given.PUBLIC_URL).href },
     confirm,
+    replace,
   }).catch((cause: Error) => {
     // The files are written: the check says more, and the next run goes on here.
     process.stdout.write(`The worker is not set up: ${cause.message}; run tagyard init again to go on\n`);

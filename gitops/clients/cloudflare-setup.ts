@@ -21,6 +21,8 @@ const consumers = envelope(
   z.array(z.object({ script: z.string().optional(), script_name: z.string().optional() })),
 );
 const settings = envelope(z.object({ tags: z.array(z.string()).nullish() }));
+const binding = z.looseObject({ name: z.string(), type: z.string() });
+const version = envelope(z.object({ bindings: z.array(binding).nullish() }));
 const anything = envelope(z.unknown());
 
 /** The calls that `tagyard init` makes once: the worker, and the stores and queues that it needs. */
@@ -89,11 +91,12 @@ export function cloudflareSetup({ url, token, accountId }: SetupOptions) {
     /** The tags of a worker; none: there is no such worker. */
     async workerTags(script: string): Promise<readonly string[]> {
       const path = `/workers/scripts/${script}/script-settings`;
-      const answer = await call('scripts', settings, { path }).catch((error: unknown) => {
-        if (error instanceof CloudflareRefusal && error.meaning === 'absent') return null;
-        throw error;
-      });
-      return answer?.result.tags ?? [];
+      return (await unlessAbsent(call('scripts', settings, { path })))?.result.tags ?? [];
+    },
+    /** What a worker is bound to; nothing: there is no such worker. Secrets have no value. */
+    async workerBindings(script: string): Promise<readonly z.output<typeof binding>[]> {
+      const path = `/workers/scripts/${script}/settings`;
+      return (await unlessAbsent(call('scripts', version, { path })))?.result.bindings ?? [];
     },
     async uploadWorker(script: string, code: string, metadata: WorkerMetadata): Promise<void> {
       const form = new FormData();
@@ -103,4 +106,11 @@ export function cloudflareSetup({ url, token, accountId }: SetupOptions) {
       await call('scripts', anything, { method: 'PUT', path: `/workers/scripts/${script}`, body: form });
     },
   };
+}
+
+async function unlessAbsent<Answer>(answer: Promise<Answer>): Promise<Answer | null> {
+  return await answer.catch((error: unknown) => {
+    if (error instanceof CloudflareRefusal && error.meaning === 'absent') return null;
+    throw error;
+  });
 }

@@ -39,6 +39,8 @@ interface WorkerSetup {
   /** Variables in place of those of `wrangler.jsonc`. */
   readonly vars: Readonly<Record<string, string>>;
   readonly confirm: Agreement;
+  /** Agrees to what a person would lose. */
+  readonly replace: Agreement;
 }
 
 /**
@@ -51,6 +53,7 @@ export async function setUpWorker({
   secrets,
   vars,
   confirm,
+  replace,
   ...options
 }: WorkerSetup): Promise<void> {
   const code = await bundleIn(folder);
@@ -116,6 +119,15 @@ export async function setUpWorker({
   const digest = createHash('sha256').update(code).update(JSON.stringify(metadata)).digest('hex');
   const tag = `tagyard-${digest.slice(0, 32)}`;
   const isUploaded = (await api.workerTags(script)).includes(tag);
+  const lost = isUploaded ? [] : lostBindings(await api.workerBindings(script), bindings);
+  if (lost.length > 0) {
+    process.stdout.write(`The worker ${script} would lose what somebody bound to it: ${lost.join(', ')}\n`);
+    if (!(await replace(`Replace the worker ${script} nevertheless?`))) {
+      throw new CliError(
+        `it keeps ${lost.join(', ')}; agree on a terminal without --yes, or upload this release by docs/deploy-edge.md`,
+      );
+    }
+  }
   await make(`the worker ${script} of this release`, isUploaded, () =>
     // A second hop secret is there only while one replaces the other.
     api.uploadWorker(script, code, { ...metadata, tags: [tag], keep_bindings: ['secret_text'] }),
@@ -134,6 +146,20 @@ export async function setUpWorker({
       }),
     );
   }
+}
+
+type Binding = Readonly<Record<string, unknown>>;
+
+/** The names of bindings that the next version lacks or has with another value. Secrets are kept. */
+function lostBindings(there: readonly Binding[], wanted: readonly Binding[]): unknown[] {
+  const next = new Map(wanted.map((binding) => [binding.name, binding]));
+  const isLost = (old: Binding) => {
+    const binding = next.get(old.name);
+    return binding === undefined || Object.entries(binding).some(([key, value]) => old[key] !== value);
+  };
+  return there
+    .filter((old) => old.type !== 'secret_text' && old.text !== '' && isLost(old))
+    .map(({ name }) => name);
 }
 
 /** The bundled worker of the package; `null`: this is a checkout that was not built. */

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { setUpWorker } from '../../../../gitops/cli/init/worker.ts';
 import { cloudflareClient } from '../../../../gitops/clients/cloudflare.ts';
+import { cloudflareSetup } from '../../../../gitops/clients/cloudflare-setup.ts';
 import { checkWorkerBindings, checkWorkerLogs } from '../../../../gitops/host-report/worker-checks.ts';
 import { EMULATOR_TOKEN, startEmulator } from '../../../support/cloudflare/emulator.ts';
 
@@ -29,7 +30,11 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const setUp = (agrees: (question: string) => boolean = () => true, hop = 'hop-secret-of-tests') =>
+const setUp = (
+  agrees: (question: string) => boolean = () => true,
+  hop = 'hop-secret-of-tests',
+  replace = async (_question: string) => false,
+) =>
   setUpWorker({
     folder,
     account: { url: emulator.url, token: EMULATOR_TOKEN, accountId: emulator.account },
@@ -40,6 +45,7 @@ const setUp = (agrees: (question: string) => boolean = () => true, hop = 'hop-se
       asked.push(question);
       return agrees(question);
     },
+    replace,
   });
 const writes = () => emulator.calls.filter((call) => !call.startsWith('GET '));
 const worker = () => ({
@@ -83,4 +89,27 @@ test('a token that lacks a permission is named by Cloudflare’s own words', asy
   await emulator.close();
   emulator = await startEmulator({ checked: false, lacking: ['Workers Scripts'] });
   await expect(setUp()).rejects.toThrow(/Cloudflare scripts: Authentication error/);
+});
+
+test('replaces no variable of a person without being told so', async () => {
+  await setUp();
+  const metadata = {
+    main_module: 'worker.js',
+    bindings: [
+      { type: 'plain_text', name: 'TAG_UPSTREAM', text: 'https://tags.example.net' },
+      { type: 'plain_text', name: 'MINE', text: '1' },
+      { type: 'plain_text', name: 'CONFIG_TTL_SECONDS', text: '60' },
+    ],
+  };
+  const account = { url: emulator.url, token: EMULATOR_TOKEN, accountId: emulator.account };
+  await cloudflareSetup(account).uploadWorker(SCRIPT, 'export default {};', {
+    ...metadata,
+    tags: [],
+  });
+  const before = writes().length;
+  await expect(setUp()).rejects.toThrow(/it keeps TAG_UPSTREAM, MINE; /);
+  expect(writes()).toHaveLength(before);
+  await setUp(undefined, undefined, async () => true);
+  const bindings = await worker().client.scriptBindings(SCRIPT, AbortSignal.timeout(10_000));
+  expect(bindings.map(({ name }) => name)).not.toContain('MINE');
 });
