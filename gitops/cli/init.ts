@@ -1,14 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import { chown, readdir, readFile, stat } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import { hostname } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { generateIdentity, identityToRecipient } from 'age-encryption';
 import { ExecaError, execa } from 'execa';
+import { writeDurably } from '../../base/durable.ts';
 import { readKeyFile } from './backup/key-file.ts';
 import { checkInstallation } from './check.ts';
 import { type Answers, answerAll, parseFlags, readAnswers } from './init/answers.ts';
-import { managementEnv, provisionerEnv, rolesSql, type Secrets } from './init/files.ts';
+import { managementEnv, provisionerEnv, rolesSql, type Secrets, sshServerOf } from './init/files.ts';
 import { type Agreement, confirmation, placeFile, settingsAt, textOf } from './init/place.ts';
 import { QUESTIONS } from './init/questions.ts';
 import { setUpWorker } from './init/worker.ts';
@@ -108,6 +110,7 @@ async function setUpServices(
 ): Promise<void> {
   // 4 The machine: users of the units, who read their keys; roles of the database.
   await addUsers(join(etc, 'age-identity'), confirm);
+  await addSshKeys(given.SITES_REPO);
   await addRoles(given.DATABASE_ADMIN_URL, roles, confirm);
 
   // 5 Cloudflare: the worker with its stores and secrets.
@@ -196,6 +199,29 @@ async function addUsers(identity: string, confirm: Agreement): Promise<void> {
   }
   const [, uid, gid] = /^tagyard:[^:]*:(\d+):(\d+):/m.exec((await textOf('/etc/passwd')) ?? '') ?? [];
   if (uid !== undefined) await chown(identity, Number(uid), Number(gid));
+}
+
+/** Keys of the units' users for a sites repository over SSH, and what its server's own keys are now. */
+async function addSshKeys(repo: string): Promise<void> {
+  const server = sshServerOf(repo);
+  if (server === null) return;
+  for (const [user, home] of Object.entries(USERS)) {
+    const folder = join(home, '.ssh');
+    const key = join(folder, 'id_ed25519');
+    if (await exists(key)) continue;
+    await run('install', ['-d', '-m', '700', '-o', user, '-g', user, home, folder]);
+    const known = join(folder, 'known_hosts');
+    await writeDurably(known, `${await run('ssh-keyscan', ['-p', server.port, server.host])}\n`, 0o644);
+    // So that root, who checks the settings, connects as the daemon does.
+    const command = `ssh -i ${key} -o IdentitiesOnly=yes -o UserKnownHostsFile=${known}`;
+    await writeDurably(join(folder, 'git-config'), `[core]\n\tsshCommand = ${command}\n`, 0o644);
+    await run('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', `${user}@${hostname()}`, '-f', key]);
+    await run('chown', ['-R', `${user}:`, folder]);
+    const marks = await run('ssh-keygen', ['-l', '-f', known]);
+    process.stdout.write(
+      `${user} takes these for the keys of ${server.host}; compare them:\n${marks}\nLet this key read and push to ${repo}:\n${await readFile(`${key}.pub`, 'utf8')}`,
+    );
+  }
 }
 
 async function addRoles(url: string, roles: string, confirm: Agreement): Promise<void> {

@@ -23,6 +23,7 @@ export function provisionerEnv({ given, provisioner }: Answers, secrets: Secrets
     ['HOST_ADDRESS', given.HOST_ADDRESS, 'the address in the DNS records of sites'],
     ['EDGE_DOMAIN', given.EDGE_DOMAIN, 'the zone of sites’ names'],
     ['SITES_REPO', given.SITES_REPO, 'the desired state'],
+    ['SITES_REPO_GIT_CONFIG', gitConfigOf(given, root, '/var/lib/tagyard'), 'names the key of this daemon'],
     ['STATE_DIR', `${root}/var/lib/tagyard`, 'the daemon’s own folder'],
     ['INFRA_SECRET', secrets.infra, 'what management sends; the same there'],
     ['HOP_SECRET', secrets.hop, 'what proxy and edge have in common'],
@@ -48,6 +49,11 @@ export function managementEnv(
     ['PORT_POOL_DATABASE_URL', database('tagyard_owner', secrets.owner), 'the same, as the schema’s owner'],
     ['STATE_DIR', `${root}/var/lib/tagyard-management`, 'the daemon’s own folder'],
     ['SITES_REPO', given.SITES_REPO, 'the desired state'],
+    [
+      'SITES_REPO_GIT_CONFIG',
+      gitConfigOf(given, root, '/var/lib/tagyard-management'),
+      'names the key of this daemon',
+    ],
     ['INFRA_PROVISIONER_URL', 'http://127.0.0.1:8081', 'the provisioner'],
     ['INFRA_SECRET', secrets.infra, 'the provisioner’s secret'],
     ['AGE_RECIPIENT', secrets.recipient, 'encrypts the secrets of manifests'],
@@ -65,6 +71,20 @@ export function managementEnv(
     ['DEFAULT_CONSENT', 'required', 'of new sites (docs/consent.md)'],
     ['TAG_SERVER_IMAGE', image, 'of new sites'],
   ]);
+}
+
+/** The server of a sites repository over SSH, as `ssh-keyscan` takes it; `null`: another kind of address. */
+export function sshServerOf(repo: string): { readonly host: string; readonly port: string } | null {
+  const [, host, port = '22'] =
+    /^ssh:\/\/(?:[^@/]*@)?([^:/]+)(?::(\d+))?/.exec(repo) ??
+    /^(?:[^@/:]+@)?([^:/]+):(?!\/\/)/.exec(repo) ??
+    [];
+  return host === undefined ? null : { host, port };
+}
+
+/** Below another root, no keys are made. */
+function gitConfigOf({ SITES_REPO: repo }: Answers['given'], root: string, home: string): string {
+  return root !== '' || sshServerOf(repo) === null ? '' : `${home}/.ssh/git-config`;
 }
 
 /** Values are quoted, because systemd and Node's parser read `#` and spaces differently outside of quotes. */
