@@ -80,7 +80,8 @@ export async function init(context: CliContext, options: InitOptions): Promise<v
   }
 
   // 4 and 5 change what isn't below the root: the machine, the database, Cloudflare.
-  if (root === '') await setUpServices(answers, { etc, provisionerFile, roles, secrets }, confirm);
+  if (root === '')
+    await setUpServices(answers, { etc, provisionerFile, roles, secrets }, { confirm, replace });
   else process.stdout.write('Below another root, only files are written: nothing else is changed\n');
 
   // 6 What is to be done yet.
@@ -106,7 +107,7 @@ async function setUpServices(
     readonly roles: string;
     readonly secrets: Secrets;
   },
-  confirm: Agreement,
+  { confirm, replace }: { readonly confirm: Agreement; readonly replace: Agreement },
 ): Promise<void> {
   // 4 The machine: users of the units, who read their keys; roles of the database.
   await addUsers(join(etc, 'age-identity'), confirm);

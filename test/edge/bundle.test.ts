@@ -13,10 +13,10 @@ describe('the edge’s bundle', () => {
   // 36,500: plugins may change a request and count, and each plugin adds what it measures.
   test('is under its limits, minified and gzipped', async () => {
     const bundle = await bundleEdge();
-    expect(Buffer.byteLength(bundle)).toBeLessThan(109_000);
-    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(41_400);
+    expect(Buffer.byteLength(bundle)).toBeLessThan(110_500);
+    expect(gzipSync(bundle, { level: 9 }).byteLength).toBeLessThan(41_800);
     const document = await readFile(new URL('../../docs/deploy-edge.md', import.meta.url), 'utf8');
-    expect(document).toContain('| the bundle | 109,000 octets minified, 41,400 gzipped');
+    expect(document).toContain('| the bundle | 110,500 octets minified, 41,800 gzipped');
   });
 
   test('evaluates no text as code, neither in the worker nor in the page', async () => {
