@@ -92,7 +92,7 @@ describeWith('knot', 'the names of a site, as a real name server answers them', 
     const host = {
       names: await resolveAll(),
       site: { origin: 'https://acme-shop-origin.example.net' },
-      certificates: [],
+      certificates: [] as HostReport['certificates'],
     } as HostReport; // the members that checkDns reads
     const found = checkDns({ host } as Parameters<typeof checkDns>[0]);
     expect(
