@@ -23,6 +23,7 @@ test.each([
     try {
       const client = await world.client();
       const { body: made } = await call('POST', '/server-containers', creation(client, 'acme.example'));
+      expect(made).toMatchObject({ id: expect.any(String) });
       const path = `/server-containers/${made.id}`;
       const reaches = (expected: object) =>
         eventually(async () => expect((await call('GET', path)).body).toMatchObject(expected));

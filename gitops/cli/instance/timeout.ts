@@ -6,7 +6,7 @@ export const QUICK_MS = 10_000;
 export const SLOW_MS = 120_000;
 
 /**
- * Milliseconds that a call may take: `TAGYARD_TIMEOUT` (in seconds), else the default of the call. Throws `CliError` if
+ * Milliseconds that a call may take: `TAGYARD_TIMEOUT` (in seconds), else the default of the call. Throws `UsageError` if
  * the variable is invalid.
  */
 export function timeoutMs(env: NodeJS.ProcessEnv, fallbackMs: number): number {
