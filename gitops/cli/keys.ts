@@ -11,7 +11,7 @@ import { Home } from './instance/home.ts';
 import { type CliContext, callProvisioner } from './instance/provisioner-client.ts';
 import { CliError } from './output/cli-error.ts';
 
-type Key = 'age' | 'infra';
+export type Key = 'age' | 'infra' | 'hop';
 
 export interface RotateOptions {
   /** The files with the settings of the daemons. */
@@ -44,7 +44,7 @@ export async function rotate(
     (settings ?? ['.env']).map(async (path) => ({ path, values: await settingsInFile(path) })),
   );
   if (key === 'age') await addIdentity(files);
-  else await rotateInfra(files, finish === true);
+  else await rotateSecret(key, files, finish === true);
 }
 
 /** All parts of an embedded instance get their keys at its start. */
@@ -59,6 +59,7 @@ async function rotateEmbedded(home: Home, key: Key, isEnd: boolean): Promise<voi
   try {
     const instance = await home.instance();
     if (key === 'infra') await home.save({ ...instance, infraSecret: newSecret() });
+    else if (key === 'hop') await home.save({ ...instance, hopSecret: newSecret() });
     else {
       const { keyFile: identity, recipient } = await withNewIdentity(instance.age.identity);
       await home.save({ ...instance, age: { identity, recipient } });
@@ -107,37 +108,58 @@ async function encryptAnew(context: CliContext): Promise<void> {
   process.stdout.write('Only reverts to older commits need the older identities now.\n');
 }
 
-async function rotateInfra(files: readonly SettingsFile[], isEnd: boolean): Promise<void> {
-  const without = files.find(({ values }) => !values.INFRA_SECRET);
-  if (without !== undefined) throw new CliError(`${without.path} has no INFRA_SECRET`);
+/** A secret that two sides have, the name of its setting, and what is to be done after each step. */
+const SHARED = {
+  infra: {
+    name: 'INFRA_SECRET',
+    next: 'Restart the provisioner, then management; then run tagyard keys rotate infra --finish.',
+    end: 'Restart the provisioner: then it refuses the old secret.',
+  },
+  hop: {
+    name: 'HOP_SECRET',
+    next: 'Put the new HOP_SECRET to the edge as HOP_SECRET_PREVIOUS, and to the other hosts’ settings; restart the provisioners; put it to the edge and the verification worker as HOP_SECRET; a minute later, run tagyard keys rotate hop --finish.',
+    end: 'Delete HOP_SECRET_PREVIOUS at the edge, and restart the provisioner: then the old secret counts nowhere.',
+  },
+} as const;
+
+async function rotateSecret(
+  key: keyof typeof SHARED,
+  given: readonly SettingsFile[],
+  isEnd: boolean,
+): Promise<void> {
+  const { name, next, end } = SHARED[key];
   const isProvisioner = ({ values }: SettingsFile) => values.AGE_IDENTITY_FILE !== undefined;
+  // The hop secret is none of management's.
+  const files = key === 'hop' ? given.filter(isProvisioner) : given;
+  const without = files.find(({ values }) => !values[name]);
+  if (without !== undefined) throw new CliError(`${without.path} has no ${name}`);
   if (!files.some(isProvisioner)) {
     throw new CliError(
-      'none of the files of settings is the provisioner’s (AGE_IDENTITY_FILE), which alone accepts two secrets: run this on its machine',
+      'none of the files of settings is the provisioner’s (AGE_IDENTITY_FILE), which alone knows two secrets: run this on its machine',
     );
   }
   if (isEnd) {
-    if (new Set(files.map(({ values }) => values.INFRA_SECRET)).size > 1) {
+    if (new Set(files.map(({ values }) => values[name])).size > 1) {
       throw new CliError(
-        'INFRA_SECRET differs between the files of settings: run tagyard keys rotate infra without --finish first',
+        `${name} differs between the files of settings: run tagyard keys rotate ${key} without --finish first`,
       );
     }
-    for (const { path } of files.filter(isProvisioner)) await setIn(path, { INFRA_SECRET_PREVIOUS: '' });
-    process.stdout.write('Restart the provisioner: then it refuses the old secret.\n');
+    for (const { path } of files.filter(isProvisioner)) await setIn(path, { [`${name}_PREVIOUS`]: '' });
+    process.stdout.write(`${end}\n`);
     return;
   }
   // The daemons that run know the previous secret: a further new one would shut them out.
-  const started = files.find(({ values }) => values.INFRA_SECRET_PREVIOUS)?.values;
-  const secret = started?.INFRA_SECRET ?? newSecret();
+  const started = files.find(({ values }) => values[`${name}_PREVIOUS`])?.values;
+  const secret = started?.[name] ?? newSecret();
   // The provisioner's first: an interruption after it leaves two that understand each other.
   for (const file of files.toSorted((a, b) => Number(isProvisioner(b)) - Number(isProvisioner(a)))) {
-    const { INFRA_SECRET: old } = file.values;
+    const old = file.values[name];
     if (old === secret) continue;
-    const previous = isProvisioner(file) ? { INFRA_SECRET_PREVIOUS: old } : {};
-    await setIn(file.path, { INFRA_SECRET: secret, ...previous });
+    const previous = isProvisioner(file) ? { [`${name}_PREVIOUS`]: old } : {};
+    await setIn(file.path, { [name]: secret, ...previous });
   }
   process.stdout.write(
-    `${started === undefined ? '' : 'A rotation that isn’t finished goes on with its secret. '}Restart the provisioner, then management; then run tagyard keys rotate infra --finish.\n`,
+    `${started === undefined ? '' : 'A rotation that isn’t finished goes on with its secret. '}${next}\n`,
   );
 }
 

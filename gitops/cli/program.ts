@@ -12,7 +12,7 @@ import type { EventsOptions } from './events.ts';
 import type { ImageOptions } from './image.ts';
 import type { ImportOptions } from './import.ts';
 import type { InitOptions } from './init.ts';
-import type { RotateOptions } from './keys.ts';
+import type { Key, RotateOptions } from './keys.ts';
 import type { LogsOptions } from './logs.ts';
 import type { McpVerbOptions } from './mcp.ts';
 import { CliError, WRONG_USAGE } from './output/cli-error.ts';
@@ -361,14 +361,16 @@ export function program(env: NodeJS.ProcessEnv): Command {
     .command('rotate')
     .description('replace a key; the old one stays valid until every daemon has the new one (docs/keys.md)')
     .addArgument(
-      new Argument('<key>', 'age: the manifests’ secrets; infra: INFRA_SECRET').choices(['age', 'infra']),
+      new Argument('<key>', 'age: the manifests’ secrets; infra: INFRA_SECRET; hop: HOP_SECRET').choices([
+        ...['age', 'infra', 'hop'],
+      ]),
     )
     .option(
       '--settings <files...>',
       'the files with the daemons’ settings (default: the embedded instance, else .env)',
     )
     .option('--finish', 'the daemons have the new key: nothing shall need the old one any more')
-    .action(async (key: 'age' | 'infra', options: RotateOptions) =>
+    .action(async (key: Key, options: RotateOptions) =>
       (await import('./keys.ts')).rotate({ home, env }, key, options),
     );
   tagyard.commandsGroup('Tools:');

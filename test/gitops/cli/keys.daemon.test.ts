@@ -207,17 +207,43 @@ describe('tagyard keys rotate infra', () => {
   });
 });
 
+describe('tagyard keys rotate hop', () => {
+  test('names the old secret beside the new one until it is finished, and changes no file of management', async () => {
+    const provisioner = join(dir, 'provisioner.env');
+    const management = join(dir, 'management.env');
+    await writeFile(
+      provisioner,
+      'HOP_SECRET=the-old-hop-secret\nINFRA_SECRET=infra\nAGE_IDENTITY_FILE=/etc/tagyard/age-identity\n',
+    );
+    await writeFile(management, 'INFRA_SECRET=infra\n');
+    const run = (...more: string[]) =>
+      tagyardHere('', ['keys', 'rotate', 'hop', ...more, '--settings', management, provisioner]);
+    expect(await run()).toMatchObject({ exitCode: 0, stderr: '' });
+    const { HOP_SECRET: secret = '' } = await settingsOf(provisioner);
+    expect(secret).toMatch(/^[\w-]{32}$/);
+    const during = { HOP_SECRET: secret, HOP_SECRET_PREVIOUS: 'the-old-hop-secret', INFRA_SECRET: 'infra' };
+    expect(await settingsOf(provisioner)).toMatchObject(during);
+    // The edge may have the new one already.
+    expect((await run()).stdout).toContain('goes on');
+    expect(await settingsOf(provisioner)).toMatchObject(during);
+    expect(await run('--finish')).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await settingsOf(provisioner)).toMatchObject({ HOP_SECRET: secret, HOP_SECRET_PREVIOUS: '' });
+    expect(await settingsOf(management)).toEqual({ INFRA_SECRET: 'infra' });
+  });
+});
+
 test('an embedded instance gets its new keys at its next start', async () => {
   const home = new Home(join(dir, 'home'));
   await home.prepare();
-  const { age, infraSecret, ...others } = await home.instance();
+  const { age, infraSecret, hopSecret, ...others } = await home.instance();
   const env = { TAGYARD_HOME: home.path };
-  for (const key of ['age', 'infra']) {
+  for (const key of ['age', 'infra', 'hop']) {
     expect(await tagyardHere('', ['keys', 'rotate', key], env)).toMatchObject({ exitCode: 0, stderr: '' });
   }
   const now = await home.instance();
   expect(now).toMatchObject(others);
   expect(now.infraSecret).not.toBe(infraSecret);
+  expect(now.hopSecret).not.toBe(hopSecret);
   const [first = '', second] = identitiesIn(now.age.identity);
   expect([await identityToRecipient(first), second]).toEqual([now.age.recipient, age.identity]);
 
