@@ -84,7 +84,7 @@ export const sharedSettings = z.object({
   HOP_SECRET_PREVIOUS: optionalText
     .pipe(hopSecret.optional())
     .describe(
-      'Gateways and the edge accept this secret besides HOP_SECRET, while one replaces the other, and never send it. A host only compares it with the edge’s (`tagyard check`). The order of steps is in docs/deploy-edge.md.',
+      'Proxies, gateways and the edge accept this secret besides HOP_SECRET, while one replaces the other, and never send it. The order of steps is in docs/deploy-edge.md.',
     ),
   PROVISIONER_ADDRESS: z
     .string()

@@ -44,8 +44,11 @@ export function program(env: NodeJS.ProcessEnv): Command {
       const problem = nodeProblem();
       if (problem !== null) throw new CliError(problem);
       const { envFile } = tagyard.opts<{ envFile?: string }>();
-      if (envFile !== undefined)
-        Object.assign(env, await (await import('./check.ts')).withFile(envFile, env));
+      if (envFile === undefined) return;
+      Object.assign(env, await (await import('./check.ts')).withFile(envFile, env));
+      // The host that a person names counts before an instance of this folder.
+      const url = (await import('./instance/provisioner-client.ts')).hostUrl(env);
+      if (!env.INFRA_PROVISIONER_URL && url !== undefined) env.INFRA_PROVISIONER_URL = url;
     });
 
   tagyard.commandsGroup('Run:');

@@ -79,6 +79,7 @@ export async function openMachineServices(
         })
       : env.PROXY_LISTEN,
     hopSecret: env.HOP_SECRET,
+    previousHopSecret: env.HOP_SECRET_PREVIOUS,
     challengeKey: acme?.thumbprint ?? null,
     identity,
     certificates,

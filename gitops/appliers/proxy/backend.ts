@@ -30,6 +30,8 @@ export interface ProxySettings {
   readonly httpPort: number;
   readonly tlsPort: number;
   readonly hopSecret: string;
+  /** The secret before it, which the edge may still send. */
+  readonly previousHopSecret?: string | undefined;
   /** Thumbprint of the ACME account's key, for answers to challenges (RFC 7638); unset: challenges are not answered. */
   readonly challengeKey?: string;
   readonly edgeUpstream: EdgeUpstream;

@@ -26,7 +26,10 @@ export interface DriverSettings extends ProxySettings {
 type BuildBackend = (settings: DriverSettings) => ProxyBackend;
 
 interface ProxyDriverDeps
-  extends Pick<DriverSettings, 'listen' | 'hopSecret' | 'identity' | 'certificates' | 'now' | 'log'> {
+  extends Pick<
+    DriverSettings,
+    'listen' | 'hopSecret' | 'previousHopSecret' | 'identity' | 'certificates' | 'now' | 'log'
+  > {
   readonly stateDir: string;
   /** See `ProxySettings`; `null`: none. */
   readonly challengeKey: string | null;

@@ -96,14 +96,19 @@ function userName(): string {
   }
 }
 
+/** Where the provisioner of these settings listens; `undefined`: they are no host's. */
+export function hostUrl(env: NodeJS.ProcessEnv): string | undefined {
+  const { PROVISIONER_ADDRESS, PROVISIONER_PORT, INFRA_SECRET, INFRA_READ_TOKEN } = env;
+  if (!INFRA_SECRET && !INFRA_READ_TOKEN) return undefined;
+  return `http://${PROVISIONER_ADDRESS || '127.0.0.1'}:${PROVISIONER_PORT || 8081}`;
+}
+
 async function addressOf({ home, env }: CliContext): Promise<{ url: string; secret: string }> {
   const secret = env.INFRA_SECRET || env.INFRA_READ_TOKEN;
   if (env.INFRA_PROVISIONER_URL) return { url: env.INFRA_PROVISIONER_URL, secret: secret ?? '' };
   const file = join(home, 'run.json');
   // The settings of a host. An instance on this machine may run beside such settings, which are not its own.
-  if (secret && !existsSync(file)) {
-    const { PROVISIONER_ADDRESS, PROVISIONER_PORT } = env;
-    return { url: `http://${PROVISIONER_ADDRESS || '127.0.0.1'}:${PROVISIONER_PORT || 8081}`, secret };
-  }
+  const url = hostUrl(env);
+  if (secret && url !== undefined && !existsSync(file)) return { url, secret };
   return (await readRun(file)).provisioner;
 }

@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -145,7 +145,10 @@ test.each(['INFRA_SECRET', 'INFRA_READ_TOKEN'])('a host is found by its settings
   const file = join(dir, 'provisioner.env');
   const { port } = new URL(url);
   await writeFile(file, `PROVISIONER_PORT=${port}\n${name}=${SECRET}\n`);
-  const home = { TAGYARD_HOME: join(dir, 'none') };
+  // An instance of this folder doesn't count beside a host that is named.
+  const home = { TAGYARD_HOME: join(dir, 'instance') };
+  await mkdir(home.TAGYARD_HOME);
+  await writeFile(join(home.TAGYARD_HOME, 'run.json'), '{}');
   const { exitCode, stdout } = await tagyardHere('', ['--env-file', file, 'status', '--json'], home);
   expect([exitCode, JSON.parse(stdout).sites]).toMatchObject([0, [{ site: 'one' }]]);
   const missing = await tagyardHere('', ['--env-file', `${file}.old`, 'status'], home);

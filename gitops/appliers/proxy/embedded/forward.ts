@@ -1,9 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { equalSecrets } from '../../../../base/http/equal-secrets.ts';
 import { endToEndHeaders } from '../../../../base/http/hop-by-hop.ts';
+import type { ProxySettings } from '../backend.ts';
 import type { Vhost } from '../desired.ts';
 import { HOP_SECRET_HEADERS, isDropped, RELAYED, ROBOTS, STATED } from '../policy.ts';
 import type { VisitorOf } from '../visitor-address.ts';
+
+type HopSecrets = Pick<ProxySettings, 'hopSecret' | 'previousHopSecret'>;
 
 /** The target of a request, read as nginx does: an absolute target takes precedence over the Host header. */
 export interface ProxiedRequest {
@@ -34,7 +37,7 @@ export function forwardedHeaders(
   request: IncomingMessage,
   vhost: Vhost,
   { host, port }: ProxiedRequest,
-  { hopSecret, visitorOf }: { hopSecret: string; visitorOf: VisitorOf },
+  { visitorOf, ...secrets }: HopSecrets & { readonly visitorOf: VisitorOf },
 ): Record<string, string | string[]> {
   const passed = new Set(endToEndHeaders(request.rawHeaders).filter((_, index) => index % 2 === 0));
   const names = new Set([...passed].map((name) => name.toLowerCase()));
@@ -50,9 +53,9 @@ export function forwardedHeaders(
     'x-forwarded-proto': scheme ?? ('encrypted' in request.socket ? 'https' : 'http'),
   };
   if (vhost.kind === 'custom') {
-    return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [hopHeader]: hopSecret };
+    return { ...Object.fromEntries(given), ...known, host: vhost.edgeHost, [hopHeader]: secrets.hopSecret };
   }
-  const trusted = isTrusted(request, hopSecret);
+  const trusted = isTrusted(request, secrets);
   const unproven = trusted ? [] : [...STATED, ...RELAYED];
   const rest = given.filter(([name]) => !unproven.some((field) => field === name));
   return { ...Object.fromEntries(rest), ...(trusted ? {} : known), host: `${host}${port}` };
@@ -63,15 +66,20 @@ function peerAddress({ socket }: IncomingMessage): string {
 }
 
 /** Whether the edge sent the request. */
-function isTrusted({ headers }: IncomingMessage, secret: string): boolean {
+function isTrusted({ headers }: IncomingMessage, { hopSecret, previousHopSecret }: HopSecrets): boolean {
   const [hopHeader, oldHopHeader] = HOP_SECRET_HEADERS;
   const given = headers[hopHeader] ?? headers[oldHopHeader];
-  return typeof given === 'string' && equalSecrets(given, secret);
+  if (typeof given !== 'string') return false;
+  return [hopSecret, previousHopSecret].some((one) => one !== undefined && equalSecrets(given, one));
 }
 
 /** Whether a crawler asks a container's host for its rules; a request of the edge is for the container itself. */
-export function asksForRules(request: IncomingMessage, { target }: ProxiedRequest, secret: string): boolean {
-  return target.split('?')[0] === ROBOTS.path && !isTrusted(request, secret);
+export function asksForRules(
+  request: IncomingMessage,
+  { target }: ProxiedRequest,
+  secrets: HopSecrets,
+): boolean {
+  return target.split('?')[0] === ROBOTS.path && !isTrusted(request, secrets);
 }
 
 /** The method for a container: a tag server answers its health only to GET, and monitors send HEAD. */

@@ -24,7 +24,10 @@ export interface ServedVhost {
 }
 
 interface EmbeddedProxyDeps
-  extends Pick<ProxySettings, 'hopSecret' | 'challengeKey' | 'edgeUpstream' | 'trusted'> {
+  extends Pick<
+    ProxySettings,
+    'hopSecret' | 'previousHopSecret' | 'challengeKey' | 'edgeUpstream' | 'trusted'
+  > {
   /** Called at each handshake and request. */
   readonly find: (host: string) => ServedVhost | undefined;
   /** PEM of the CA that an `https` edge is verified by; default: Node's own. */
@@ -56,7 +59,8 @@ const LINGER_MS = 5_000;
 
 /** Serves the same vhosts as nginx: streams both ways, and closes the connection for an unknown name. */
 export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
-  const { find, hopSecret, challengeKey, edgeUpstream, ca } = deps;
+  const { find, hopSecret, previousHopSecret, challengeKey, edgeUpstream, ca } = deps;
+  const secrets = { hopSecret, previousHopSecret };
   const idle = { keepAlive: true, timeout: UPSTREAM_IDLE_MS };
   const plain = new http.Agent(idle);
   const secure = new https.Agent({ ...idle, ...(ca === undefined ? {} : { ca }) });
@@ -107,7 +111,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
         return;
       }
       if (vhost.kind !== 'custom') {
-        if (asksForRules(request, asked, hopSecret)) {
+        if (asksForRules(request, asked, secrets)) {
           response.writeHead(200, { 'content-type': 'text/plain' }).end(ROBOTS.text);
           return;
         }
@@ -122,7 +126,7 @@ export function buildEmbeddedProxy(deps: EmbeddedProxyDeps): EmbeddedProxy {
         return;
       }
       const isChunked = request.headers['transfer-encoding'] !== undefined;
-      request.headers = forwardedHeaders(request, vhost, asked, { hopSecret, visitorOf });
+      request.headers = forwardedHeaders(request, vhost, asked, { ...secrets, visitorOf });
       if (vhost.kind === 'origin' && asked.target === ARRIVAL_PATH) {
         response.writeHead(200, ARRIVAL_HEADERS).end(String(request.headers['x-forwarded-for'] ?? ''));
         return;

@@ -7,6 +7,7 @@ import { forwardedHeaders } from '../../../../../gitops/appliers/proxy/embedded/
 import { droppedHeaders } from '../../../../../gitops/appliers/proxy/policy.ts';
 
 const SECRET = 'hop-secret-of-the-tests-0123456789';
+const PREVIOUS = 'hop-secret-before-it-0123456789';
 const CONTAINERS = [{ address: '127.0.0.1', port: 1 }];
 const VHOSTS: Readonly<Record<Vhost['kind'], Vhost>> = {
   origin: { kind: 'origin', host: 'acme-origin.example.net', upstreams: CONTAINERS },
@@ -29,6 +30,7 @@ async function forwarded(kind: Vhost['kind'], headers: Record<string, string>) {
     const asked = { host: VHOSTS[kind].host, port: '', target: '/' };
     return forwardedHeaders(incoming, VHOSTS[kind], asked, {
       hopSecret: SECRET,
+      previousHopSecret: PREVIOUS,
       visitorOf: (address) => ({ address, scheme: null }),
     });
   } finally {
@@ -90,6 +92,14 @@ describe('the hop secret', () => {
       expect(JSON.stringify(headers)).not.toContain(SECRET);
     },
   );
+
+  test('is accepted while another one replaces it, and then not sent on', async () => {
+    const headers = await forwarded('origin', { ...said, 'x-tagyard-hop-secret': PREVIOUS });
+    expect(headers).toMatchObject(said);
+    expect(JSON.stringify(headers)).not.toContain(PREVIOUS);
+    const toEdge = await forwarded('custom', { 'x-tagyard-hop-secret': PREVIOUS });
+    expect(toEdge).toMatchObject({ 'x-tagyard-hop-secret': SECRET });
+  });
 
   test('is sent to the edge under its new name only', async () => {
     const headers = await forwarded('custom', { 'x-tagyard-hop': 'guess' });
