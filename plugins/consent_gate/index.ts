@@ -6,7 +6,7 @@ import { config } from './config.ts';
 
 /** What identifies a visitor in hits; docs/plugins/consent-gate.md has the same list. */
 const IDENTIFYING =
-  /^(?:cid|client_id|uid|user_id|user_data|sid|sct|seg|_fid|ecid|auid|em|gclid|gclaw|gac|dclid|gbraid|wbraid|fbclid|fbp|fbc|ttclid|msclkid)$/;
+  /^(?:cid|client_id|app_instance_id|uid|user_id|user_data|sid|session_id|sct|seg|_fid|ecid|auid|em|eme|uip|ip_override|gclid|gclgb|gclgs|gclaw|gac|dclid|gbraid|wbraid|fbclid|fbp|fbc|ttclid|msclkid)$/;
 /** Addresses of pages, whose query may contain the same. */
 const PAGE = /^(?:dl|dr|page_location|page_referrer)$/;
 
