@@ -8,7 +8,7 @@ import { acquireLock } from '../base/lock.ts';
 import { testIdentities } from '../sites/manifest/secrets.ts';
 import { holdBeforeStart } from '../sites/repo/host-lease.ts';
 import { holderId } from '../sites/repo/lease/holder-id.ts';
-import { openSitesRepo } from '../sites/repo/sites-repo.ts';
+import { openSitesRepo, sitesRepoOf } from '../sites/repo/sites-repo.ts';
 import { DesiredStateReader } from './desired/reader.ts';
 import { type Env, readEnv } from './env.ts';
 import { buildHost, installationOf } from './host/host.ts';
@@ -39,13 +39,7 @@ async function start(env: Env): Promise<{ url: string; checkAll(): void; stop():
   const freePort = await holdPort(env.PROVISIONER_ADDRESS, env.PROVISIONER_PORT, 'PROVISIONER_PORT');
   const known = await file.read();
   const repo = await openSitesRepo({
-    url: env.SITES_REPO,
-    cacheDir: env.STATE_DIR,
-    branch: env.SITES_BRANCH,
-    gitConfig: env.SITES_REPO_GIT_CONFIG,
-    passwordFile: env.SITES_REPO_PASSWORD_FILE,
-    signingKey: env.SITES_SIGNING_KEY_FILE,
-    committer: env.SITES_COMMITTER,
+    ...sitesRepoOf(env),
     pollSeconds: env.SITES_POLL_SECONDS,
     initialized: known !== null && known.revision !== null,
     onNotice: (message) => log.warn(message),

@@ -5,7 +5,7 @@ import { listenAt } from '../base/held-port.ts';
 import { warner } from '../base/log.ts';
 import { VerificationClient } from '../edge/verification/client.ts';
 import { testRecipient } from '../sites/manifest/secrets.ts';
-import { openSitesRepo } from '../sites/repo/sites-repo.ts';
+import { openSitesRepo, sitesRepoOf } from '../sites/repo/sites-repo.ts';
 import { buildManagement, type Management } from './app.ts';
 import type { MailSettings } from './clients/mail-client.ts';
 import { ProvisionerClient } from './clients/provisioner-client.ts';
@@ -104,13 +104,7 @@ async function build(
     db,
     findings,
     repo: await openSitesRepo({
-      url: env.SITES_REPO,
-      cacheDir: env.STATE_DIR,
-      branch: env.SITES_BRANCH,
-      gitConfig: env.SITES_REPO_GIT_CONFIG,
-      passwordFile: env.SITES_REPO_PASSWORD_FILE,
-      signingKey: env.SITES_SIGNING_KEY_FILE,
-      committer: env.SITES_COMMITTER,
+      ...sitesRepoOf(env),
       pollSeconds: env.SITES_POLL_SECONDS,
       initialized: await hasSites(db),
       onNotice: (message) => process.stderr.write(`management: ${message}\n`),

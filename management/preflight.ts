@@ -11,6 +11,7 @@ import { checkClock, checkPorts, checkRights } from '../gitops/report/common-che
 import { logFindings } from '../gitops/report/log-findings.ts';
 import type { PartCheck } from '../gitops/report/report.ts';
 import { RUNBOOKS } from '../gitops/report/runbooks.ts';
+import { sitesRepoOf } from '../sites/repo/sites-repo.ts';
 import { connectPostgres } from './db/connect.ts';
 import type { ConnectedDatabase } from './db/connected.ts';
 import { type Environment, readEnvironment } from './env.ts';
@@ -19,12 +20,7 @@ import { type Environment, readEnvironment } from './env.ts';
 async function managementPreflight(env: Environment): Promise<PartCheck[]> {
   return await Promise.all([
     checkDatabase(env),
-    checkRights({
-      url: env.SITES_REPO,
-      branch: env.SITES_BRANCH,
-      gitConfig: env.SITES_REPO_GIT_CONFIG,
-      passwordFile: env.SITES_REPO_PASSWORD_FILE,
-    }),
+    checkRights(sitesRepoOf(env)),
     checkProvisioner(env),
     checkClock(new URL('/healthz', env.INFRA_PROVISIONER_URL).href),
     checkVerification(env),

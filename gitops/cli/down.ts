@@ -9,7 +9,7 @@ import { counted } from '../../base/text.ts';
 import { SitesRepoError } from '../../sites/repo/errors.ts';
 import { LeaseHeldError } from '../../sites/repo/host-lease.ts';
 import { holderId } from '../../sites/repo/lease/holder-id.ts';
-import { openSitesRepo, type SitesRepo } from '../../sites/repo/sites-repo.ts';
+import { openSitesRepo, type SitesRepo, sitesRepoOf } from '../../sites/repo/sites-repo.ts';
 import type { Applier, Change } from '../appliers/contract.ts';
 import { runningMaster, stopNginx } from '../appliers/proxy/nginx/process.ts';
 import { DesiredStateReader } from '../desired/reader.ts';
@@ -98,15 +98,7 @@ async function holdHost(env: MachineEnv, stack: AsyncDisposableStack) {
     await mkdir(env.STATE_DIR, { recursive: true, mode: 0o700 });
     const lock = acquireLock(join(env.STATE_DIR, 'lock'));
     stack.defer(() => lock.release());
-    const repo = await openSitesRepo({
-      url: env.SITES_REPO,
-      cacheDir: env.STATE_DIR,
-      branch: env.SITES_BRANCH,
-      gitConfig: env.SITES_REPO_GIT_CONFIG,
-      passwordFile: env.SITES_REPO_PASSWORD_FILE,
-      signingKey: env.SITES_SIGNING_KEY_FILE,
-      committer: env.SITES_COMMITTER,
-    });
+    const repo = await openSitesRepo(sitesRepoOf(env));
     const holder = await holderId(env.STATE_DIR);
     const lease = repo.hostLease({ host: env.HOST_NAME, holder, takeoverTerm: env.HOST_TAKEOVER_TERM });
     await repo.head();

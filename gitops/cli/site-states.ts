@@ -20,7 +20,7 @@ export async function managementStates(context: CliContext): Promise<ReadonlyMap
   }
 }
 
-/** The states of `--state`, by commas; `null`: any. */
+/** The states of `--state`, by commas; `null`: it isn't given, so all states count. */
 export function statesIn(list: string | undefined): SiteStateName[] | null {
   if (list === undefined) return null;
   return list.split(',').map((text) => {

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { withinTime } from '../../base/time-limit.ts';
 import type { LoadedManifest } from '../../sites/manifest/containers.ts';
+import { sitesRepoOf } from '../../sites/repo/sites-repo.ts';
 import { RECORDS_PER_SITE } from '../appliers/dns/applier.ts';
 import { recordQuota } from '../appliers/dns/record-quota.ts';
 import type { ProxyEndpoint } from '../appliers/proxy/backend.ts';
@@ -71,12 +72,7 @@ export async function tryHostSettings(
     await Promise.all([
       checkClock(env.CLOUDFLARE_API_URL),
       checkAgeIdentity(env.AGE_IDENTITY_FILE, recipient),
-      checkRights({
-        url: env.SITES_REPO,
-        branch: env.SITES_BRANCH,
-        gitConfig: env.SITES_REPO_GIT_CONFIG,
-        passwordFile: env.SITES_REPO_PASSWORD_FILE,
-      }),
+      checkRights(sitesRepoOf(env)),
       checkZone(account, env.EDGE_DOMAIN),
       checkToken(account, { writesDns: env.DNS_PROVIDER === 'cloudflare' }),
       checkEdgeKv(account),

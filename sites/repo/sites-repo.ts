@@ -284,6 +284,29 @@ export function gitSettings(gitConfig: string | undefined): Readonly<Record<stri
   return gitConfig === undefined ? {} : { GIT_CONFIG_GLOBAL: gitConfig };
 }
 
+interface SitesRepoSettings {
+  readonly SITES_REPO: string;
+  readonly SITES_BRANCH: string;
+  readonly STATE_DIR: string;
+  readonly SITES_REPO_GIT_CONFIG?: string | undefined;
+  readonly SITES_REPO_PASSWORD_FILE?: string | undefined;
+  readonly SITES_SIGNING_KEY_FILE?: string | undefined;
+  readonly SITES_COMMITTER?: Person | undefined;
+}
+
+/** The sites repository that a daemon's settings name. */
+export function sitesRepoOf(env: SitesRepoSettings) {
+  return {
+    url: env.SITES_REPO,
+    cacheDir: env.STATE_DIR,
+    branch: env.SITES_BRANCH,
+    gitConfig: env.SITES_REPO_GIT_CONFIG,
+    passwordFile: env.SITES_REPO_PASSWORD_FILE,
+    signingKey: env.SITES_SIGNING_KEY_FILE,
+    committer: env.SITES_COMMITTER,
+  };
+}
+
 /** Opens a local bare repository in place, or mirrors a remote one under `cacheDir`. */
 export async function openSitesRepo(options: SitesRepoOptions): Promise<SitesRepo> {
   const { url, cacheDir, branch = 'main', gitConfig, passwordFile, signingKey } = options;

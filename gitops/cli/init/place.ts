@@ -60,7 +60,7 @@ function difference(there: string, wanted: string): string {
   const [old, next] = [there, wanted].map((text) => new Set(text.split('\n')));
   const shown = (line: string) =>
     line.replace(/((?:SECRET|TOKEN|KEY|_URL|SITES_REPO|password)\w*[= ]).*/, (_, name: string) => `${name}…`);
-  const only = (lines: Iterable<string>, others: ReadonlySet<string> | undefined, sign: string) =>
+  const linesOf = (lines: Iterable<string>, others: ReadonlySet<string> | undefined, sign: string) =>
     [...lines].filter((line) => !others?.has(line)).map((line) => `  ${sign} ${shown(line)}\n`);
-  return [...only(old ?? [], next, '-'), ...only(next ?? [], old, '+')].join('');
+  return [...linesOf(old ?? [], next, '-'), ...linesOf(next ?? [], old, '+')].join('');
 }
