@@ -1,11 +1,14 @@
 import { Gauge, Registry } from 'prom-client';
 import { type Clock, systemClock } from '../../base/clock.ts';
+import { isRenewalLate } from '../../edge/verification/certificate-life.ts';
 import type { Loop } from '../loop/loop.ts';
 import type { Operations } from '../loop/operations.ts';
 import type { QuotaStatus } from '../report/quotas.ts';
-import { type CertificateStatus, REASONS, type ShownSite } from '../report/report.ts';
+import { REASONS, type ShownSite } from '../report/report.ts';
 import { SITE_STATES } from '../report/site-state.ts';
 import { shownReason } from './shown-reason.ts';
+
+const ENDING_MS = 21 * 86_400_000;
 
 /** Current figures as Prometheus text. Those of sites come from the loop, so that they match `GET /sites`. */
 export async function renderMetrics(
@@ -39,16 +42,20 @@ export async function renderMetrics(
   );
   const ending = gauge(
     'tagyard_certificates_ending',
-    'How many certificates of a site end within 21 days, with less than a fifth of their lifetime left.',
+    'How many certificates of a site end within 21 days, with less than a quarter of their lifetime left.',
     ['site'],
   );
   const now = clock.date().getTime();
   for (const { site, state, resources } of shownSites) {
     if (state !== undefined) stateOf.set({ site, state: state.name }, 1);
-    const lives = resources.flatMap((one) => ('notAfter' in one ? (lifetimeOf(one) ?? []) : []));
+    const lives = resources.flatMap((one) => {
+      if (!('notAfter' in one) || one.notAfter === null) return [];
+      const { notBefore, notAfter } = one;
+      return [{ to: Date.parse(notAfter), isLate: isRenewalLate({ notBefore, notAfter }, now) }];
+    });
     if (lives.length === 0) continue;
     end.set({ site }, Math.min(...lives.map(({ to }) => to)) / 1000);
-    ending.set({ site }, lives.filter((life) => isEnding(life, now)).length);
+    ending.set({ site }, lives.filter(({ to, isLate }) => isLate && to - now < ENDING_MS).length);
   }
 
   const resources = gauge('tagyard_resources', 'Resources of this host’s sites by target and state.', [
@@ -95,20 +102,4 @@ export async function renderMetrics(
     near.set({ quota: quota.name }, quota.state === 'quota_near' || quota.state === 'quota_reached' ? 1 : 0);
   }
   return await registry.metrics();
-}
-
-interface Lifetime {
-  readonly from: number;
-  readonly to: number;
-}
-
-/** `null`: there is no certificate. */
-function lifetimeOf({ notBefore, notAfter }: CertificateStatus): Lifetime | null {
-  if (notBefore == null || notAfter === null) return null;
-  return { from: Date.parse(notBefore), to: Date.parse(notAfter) };
-}
-
-/** A renewal begins when a third is left, so that a short lifetime alone is no reason to worry. */
-function isEnding({ from, to }: Lifetime, now: number): boolean {
-  return to - now < 21 * 86_400_000 && to - now < (to - from) / 5;
 }

@@ -1,4 +1,5 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { isRenewalLate } from '../../edge/verification/certificate-life.ts';
 import type { Context } from '../context/context.ts';
 import type { Actor } from '../db/database.ts';
 import { callerOf } from '../http/auth.ts';
@@ -11,19 +12,6 @@ import { instanceOf } from './provisioner.ts';
 const DAY_MS = 86_400_000;
 const MOST = 200;
 
-/**
- * Certificates are renewed when a third of their life is left, so less than a quarter shows that the renewal fails,
- * however short they live.
- */
-function isLate(
-  { notBefore, notAfter }: { notBefore?: string | null | undefined; notAfter: string },
-  now: number,
-) {
-  if (notBefore == null) return true;
-  const ends = Date.parse(notAfter);
-  return ends - now < (ends - Date.parse(notBefore)) / 4;
-}
-
 /** What ends soon of the containers that the caller may read, so that it is renewed in time. */
 export function endingRoutes(context: Context): FastifyPluginAsyncZod {
   const { db, clock } = context;
@@ -32,7 +20,9 @@ export function endingRoutes(context: Context): FastifyPluginAsyncZod {
   async function endingCertificates(caller: Actor, to: Date, requestId: string): Promise<Ending[] | null> {
     try {
       const all = await instanceOf(context, requestId).certificates();
-      const soon = all.filter((one) => new Date(one.notAfter) <= to && isLate(one, clock.date().getTime()));
+      const soon = all.filter(
+        (one) => new Date(one.notAfter) <= to && isRenewalLate(one, clock.date().getTime()),
+      );
       const containers = await visibleSites(
         db,
         caller,

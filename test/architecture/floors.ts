@@ -92,7 +92,7 @@ export const FLOORS: Readonly<Record<'sites' | 'gitops' | 'management' | 'edge',
     {
       number: 0,
       rooms: [
-        'edge/verification/{block-lists,check,client,content-security-policy,contract,errors,result,safari,visit}.ts',
+        'edge/verification/{block-lists,certificate-life,check,client,content-security-policy,contract,errors,result,safari,visit}.ts',
       ],
     },
     { number: 1, rooms: ['edge/verification/checks/**'] },

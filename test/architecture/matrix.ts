@@ -23,6 +23,8 @@ const BLOCK_LISTS = 'edge/verification/block-lists.ts';
 const PAGE_POLICY = 'edge/verification/content-security-policy.ts';
 /** How long Safari keeps cookies. Management shows it for one domain, the verification worker for a site. */
 const SAFARI = 'edge/verification/safari.ts';
+/** When the renewal of a certificate is late: the worker, management and the host’s metrics say the same. */
+const CERTIFICATE_LIFE = 'edge/verification/certificate-life.ts';
 /** The headers that a client must not send. The edge and the host's proxy drop the same headers. */
 const REQUEST_HEADERS = 'edge/http/request-headers.ts';
 /** Which Workers routes match a request: the emulated edge selects by them, the host's report explains them. */
@@ -180,7 +182,15 @@ export const MATRIX: readonly Row[] = [
   },
   {
     from: 'gitops/**',
-    may: [...CORE, 'gitops/**', 'plugins/document.ts', 'plugins/*/config.ts', ROUTE_PATTERNS, ...ANY_PACKAGE],
+    may: [
+      ...CORE,
+      'gitops/**',
+      'plugins/document.ts',
+      'plugins/*/config.ts',
+      ROUTE_PATTERNS,
+      CERTIFICATE_LIFE,
+      ...ANY_PACKAGE,
+    ],
     types: [VERIFICATION],
     never: ['gitops/cli/**', ...ROOTS],
   },
@@ -216,6 +226,7 @@ export const MATRIX: readonly Row[] = [
       BLOCK_LISTS,
       PAGE_POLICY,
       SAFARI,
+      CERTIFICATE_LIFE,
       ...ANY_PACKAGE,
     ],
     never: ROOTS,

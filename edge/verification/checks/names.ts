@@ -1,3 +1,4 @@
+import { isRenewalLate } from '../certificate-life.ts';
 import type { CheckContext } from '../check.ts';
 import type { HostReport, NameAnswer } from '../contract.ts';
 import { type Finding, failed, passed, skipped } from '../result.ts';
@@ -5,10 +6,7 @@ import { type Finding, failed, passed, skipped } from '../result.ts';
 /** What a proxied name of Cloudflare's resolves to while the proxy is not active (RFC 6666, the discard prefix). */
 const DISCARDED = '100::';
 const DAY_MS = 86_400_000;
-/**
- * Certificates are renewed earlier than this: one with fewer days left shows that its renewal fails. One that lives
- * for less than two months is renewed when a third of its life is left.
- */
+/** A certificate that ends sooner, and whose renewal is late, is a fault. */
 const MIN_DAYS = 14;
 
 export function checkDns({ host, now }: CheckContext) {
@@ -70,7 +68,7 @@ export function checkServedCertificate({ host, now }: CheckContext) {
   if (host === null)
     return [skipped(null, 'only the host can inspect certificates; the runtime of this check can’t')];
   const edge = new URL(host.site.edge).hostname;
-  return host.certificates.map(({ name, validTo, validFrom = validTo, covers, problem }): Finding => {
+  return host.certificates.map(({ name, validTo, validFrom, covers, problem }): Finding => {
     const fix =
       name === edge
         ? `Order a certificate for ${name} in its zone at Cloudflare.`
@@ -80,8 +78,7 @@ export function checkServedCertificate({ host, now }: CheckContext) {
     if (!covers) return failed(name, `the certificate that ${name} presents is for another name`, fix);
     const ends = Date.parse(validTo);
     const days = Math.floor((ends - now) / DAY_MS);
-    const quarter = (ends - Date.parse(validFrom ?? validTo)) / 4;
-    const isRenewed = days >= MIN_DAYS || (quarter > 0 && ends - now >= quarter);
+    const isRenewed = days >= MIN_DAYS || !isRenewalLate({ notBefore: validFrom, notAfter: validTo }, now);
     const until = `until ${validTo.slice(0, 10)}`;
     if (isRenewed) return passed(name, `the certificate of ${name} is valid ${until}, ${days} days`);
     const state =
