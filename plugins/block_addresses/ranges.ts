@@ -1,19 +1,17 @@
+import { canonicalHost, groupsOf } from '../addresses.ts';
+
 /** An address as bits: 32 or 128 digits, 0 or 1; `undefined` if it isn't one. IPv4 in IPv6 counts as IPv4. */
 function bitsOf(address: string): string | undefined {
-  const isV6 = address.includes(':');
-  // The URL parser checks the address and writes it in one way.
-  const host = URL.parse(`http://${isV6 ? `[${address}]` : address}/`)?.hostname;
+  const host = canonicalHost(address);
   if (host === undefined) return undefined;
-  if (!isV6) {
+  if (!host.startsWith('[')) {
     const octets = host.split('.');
     const isV4 = octets.length === 4 && octets.every((octet) => /^\d+$/.test(octet));
     return isV4 ? octets.map((octet) => Number(octet).toString(2).padStart(8, '0')).join('') : undefined;
   }
-  const [before = '', after] = host.slice(1, -1).split('::');
-  const groups = (part: string | undefined) => (part ? part.split(':') : []);
-  const zeros = after === undefined ? 0 : 8 - groups(before).length - groups(after).length;
-  const all = [...groups(before), ...Array<string>(zeros).fill('0'), ...groups(after)];
-  const bits = all.map((group) => Number.parseInt(group, 16).toString(2).padStart(16, '0')).join('');
+  const bits = groupsOf(host)
+    .map((group) => Number.parseInt(group, 16).toString(2).padStart(16, '0'))
+    .join('');
   const mapped = '0'.repeat(80) + '1'.repeat(16);
   return bits.startsWith(mapped) ? bits.slice(96) : bits;
 }

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { exceptedPaths } from '../excepted-paths.ts';
 
 export const config = z.strictObject({
   enabled: z._default(z.boolean(), true),
@@ -7,8 +8,5 @@ export const config = z.strictObject({
   /** The score above which a visitor counts as a bot. */
   threshold: z._default(z.literal([25, 50, 75, 90]), 75),
   /** Paths of calls from servers, which are neither marked nor refused. */
-  except: z._default(
-    z.array(z.string().check(z.maxLength(200), z.regex(/^\/[A-Za-z0-9._~/-]+$/))).check(z.maxLength(20)),
-    [],
-  ),
+  except: exceptedPaths,
 });

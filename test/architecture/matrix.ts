@@ -49,10 +49,14 @@ export const MATRIX: readonly Row[] = [
   { from: 'plugins/*/texts.ts', may: ['plugins/texts.ts'] },
   { from: 'plugins/document.ts', may: ['plugins/*/config.ts', ZOD_MINI] },
   { from: 'plugins/*.ts', may: ['plugins/*.ts', ZOD_MINI], never: ['plugins/index.ts'] },
-  { from: 'plugins/*/config.ts', may: ['<own>/**', ZOD_MINI] },
+  { from: 'plugins/*/config.ts', may: ['<own>/**', 'plugins/excepted-paths.ts', ZOD_MINI] },
   {
     from: 'plugins/*/**',
-    may: ['plugins/{contract,consent,hits,parameters,paths,profile,purposes}.ts', '<own>/**', ZOD_MINI],
+    may: [
+      'plugins/{addresses,contract,consent,hits,parameters,paths,profile,purposes}.ts',
+      '<own>/**',
+      ZOD_MINI,
+    ],
     types: ['plugins/document.ts'],
     because: 'the contract describes a site by the types of its documents',
   },
