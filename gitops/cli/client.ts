@@ -1,5 +1,9 @@
+import { createClient, type TagyardClient } from '../../base/client/client.ts';
+import { ApiProblem } from '../../base/client/problem.ts';
+import { embeddedAccess } from './instance/embedded-access.ts';
+import { fetchWhole } from './instance/fetch-whole.ts';
 import { Home } from './instance/home.ts';
-import { mintToken, OPERATOR } from './instance/issuer.ts';
+import { DEMO_OWNER, mintToken, OPERATOR } from './instance/issuer.ts';
 import { ManagementClient } from './instance/management-client.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
 import { readRun } from './instance/run-file.ts';
@@ -52,6 +56,38 @@ export function environmentAccess({ env }: CliContext, owner = 'a member') {
   if (!url) return null;
   if (!bearer) throw new CliError(`set TAGYARD_TOKEN beside MANAGEMENT_URL: the JWT of ${owner}`);
   return { url, bearer, token: async () => bearer };
+}
+
+/**
+ * The management API as the caller of `TAGYARD_TOKEN`, by default that of the embedded instance as the demo's owner. Each
+ * answer has the time limit of slow calls. Throws `CliError` where there is neither.
+ */
+export async function managementApi(context: CliContext): Promise<{ api: TagyardClient; url: string }> {
+  const access = environmentAccess(context) ?? (await ownAccess(context));
+  const service = { name: 'the management API', url: access.url };
+  if (!URL.canParse(access.url)) throw new CliError(`MANAGEMENT_URL=${access.url} is not a URL`);
+  const limitMs = timeoutMs(context.env, SLOW_MS);
+  const fetch = (request: Request) => fetchWhole(service, request, limitMs);
+  return { api: createClient({ ...access, fetch }), url: access.url };
+}
+
+async function ownAccess(context: CliContext) {
+  const isOthers = Boolean(context.env.INFRA_PROVISIONER_URL);
+  const access = isOthers ? null : await embeddedAccess(context, DEMO_OWNER).catch(() => null);
+  if (access !== null) return access;
+  throw new CliError(
+    'this asks the management API: set MANAGEMENT_URL and TAGYARD_TOKEN, or run it where npm start runs (TAGYARD_HOME)',
+  );
+}
+
+/** The outcome of `work`, with a problem that the API answers as `CliError`. */
+export async function answered<Value>(work: () => Promise<Value>): Promise<Value> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof ApiProblem) throw new CliError(error.message, { cause: error });
+    throw error;
+  }
 }
 
 /** A client of the embedded instance's management API that acts as its operator. */

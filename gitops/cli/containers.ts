@@ -2,17 +2,12 @@ import { spawn } from 'node:child_process';
 import { text as readAll } from 'node:stream/consumers';
 import { domainToASCII } from 'node:url';
 import { styleText } from 'node:util';
-import { createClient, type ListItem, type TagyardClient } from '../../base/client/client.ts';
-import { ApiProblem } from '../../base/client/problem.ts';
+import type { ListItem, TagyardClient } from '../../base/client/client.ts';
 import { shownHostsIn } from '../../base/host-name.ts';
 import { counted } from '../../base/text.ts';
 import { SITE_STATES } from '../report/site-state.ts';
-import { environmentAccess } from './client.ts';
-import { embeddedAccess } from './instance/embedded-access.ts';
-import { fetchWhole } from './instance/fetch-whole.ts';
-import { DEMO_OWNER } from './instance/issuer.ts';
+import { answered, managementApi } from './client.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
-import { SLOW_MS, timeoutMs } from './instance/timeout.ts';
 import { CliError, UsageError } from './output/cli-error.ts';
 import { header, type OutputOptions, print } from './output/print.ts';
 import { table } from './output/table.ts';
@@ -41,7 +36,7 @@ type Container = ListItem<'/server-containers'>;
 export async function list(context: CliContext, options: ListOptions): Promise<void> {
   const states = statesIn(options.state);
   const found = await answered(async () => {
-    const { api } = await managementOf(context);
+    const { api } = await managementApi(context);
     return await containersOf(api, {
       ...(states === null ? {} : { state: states }),
       ...(options.client === undefined ? {} : { client: options.client }),
@@ -64,7 +59,7 @@ export async function list(context: CliContext, options: ListOptions): Promise<v
 /** Opens a container's page in the console, or the console, and prints its address. */
 export async function open(context: CliContext, site: string | undefined): Promise<void> {
   const address = await answered(async () => {
-    const { api, url } = await managementOf(context);
+    const { api, url } = await managementApi(context);
     const console = `${url.replace(/\/+$/, '')}/console`;
     if (site === undefined) return console;
     const found = (await containersOf(api, { q: site })).find(({ siteId }) => siteId === site);
@@ -84,7 +79,7 @@ export async function create(context: CliContext, name: string, options: CreateO
   const pages = options.domain.map(pageOf);
   const config = options.config === '-' ? (await readAll(process.stdin)).trim() : options.config;
   await answered(async () => {
-    const { api } = await managementOf(context);
+    const { api } = await managementApi(context);
     const body = {
       client: options.client ?? (await onlyClient(api)),
       name,
@@ -107,24 +102,6 @@ export async function create(context: CliContext, name: string, options: CreateO
       return `${siteId}: ${state.sentence}\n${next}`;
     });
   });
-}
-
-async function managementOf(context: CliContext): Promise<{ api: TagyardClient; url: string }> {
-  const access = environmentAccess(context) ?? (await embeddedAccess(context, DEMO_OWNER));
-  const service = { name: 'the management API', url: access.url };
-  if (!URL.canParse(access.url)) throw new CliError(`MANAGEMENT_URL=${access.url} is not a URL`);
-  const limitMs = timeoutMs(context.env, SLOW_MS);
-  const fetch = (request: Request) => fetchWhole(service, request, limitMs);
-  return { api: createClient({ ...access, fetch }), url: access.url };
-}
-
-async function answered<Value>(work: () => Promise<Value>): Promise<Value> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof ApiProblem) throw new CliError(error.message, { cause: error });
-    throw error;
-  }
 }
 
 type Query = { state?: (typeof SITE_STATES)[number][]; client?: string; q?: string };

@@ -1,12 +1,11 @@
-import { createClient, type ListItem } from '../../base/client/client.ts';
+import type { ListItem, TagyardClient } from '../../base/client/client.ts';
 import { escapeHiddenIn } from '../../base/text.ts';
+import { answered, managementApi } from './client.ts';
 import type { CliContext } from './instance/provisioner-client.ts';
-import { orCliError } from './logs/requests.ts';
 import { sinceOf } from './logs.ts';
 import { CliError } from './output/cli-error.ts';
 import { header, type OutputOptions, print } from './output/print.ts';
 import { table } from './output/table.ts';
-import { accessOf } from './site-states.ts';
 
 export interface EventsOptions extends OutputOptions {
   readonly since: string;
@@ -27,11 +26,8 @@ export async function events(
   { since, kind, ...output }: EventsOptions,
 ): Promise<void> {
   const from = sinceOf(since);
-  const access = await accessOf(context);
-  if (access === null) {
-    throw new CliError('tagyard events asks the management API: set MANAGEMENT_URL and TAGYARD_TOKEN');
-  }
-  const shown = escapeHiddenIn(await orCliError(access.url, read(access, { site, from, kind })));
+  const { api } = await managementApi(context);
+  const shown = escapeHiddenIn(await answered(() => read(api, { site, from, kind })));
   if (shown === null)
     throw new CliError(`there is no site ${site}, or the token's subject is not a member of its client`);
   print(output, { events: shown }, () => render(shown));
@@ -39,7 +35,7 @@ export async function events(
 
 /** The oldest first; `null`: there is no such site. */
 async function read(
-  { url, token }: { readonly url: string; readonly token: string },
+  api: TagyardClient,
   {
     site,
     from,
@@ -50,7 +46,6 @@ async function read(
     readonly kind: EventsOptions['kind'] | undefined;
   },
 ): Promise<ShownEvent[] | null> {
-  const api = createClient({ url, token });
   const sites = new Map<string, string>();
   const query = { view: 'summary', limit: 200 } as const;
   for await (const { id, siteId } of api.list('/server-containers', { params: { query } }))

@@ -44,7 +44,7 @@ export function isBad(state: SiteState | undefined): state is SiteState {
 const BAD: readonly SiteStateName[] = ['failing', 'change_refused'];
 
 /** The API that the environment names, else that of this home's instance; `null`: neither is there. */
-export async function accessOf({ home, env }: CliContext): Promise<{ url: string; token: string } | null> {
+async function accessOf({ home, env }: CliContext): Promise<{ url: string; token: string } | null> {
   const { MANAGEMENT_URL: url, TAGYARD_TOKEN: token, INFRA_PROVISIONER_URL: provisioner } = env;
   if (url) return token ? { url, token } : null;
   // The provisioner that the environment names is that of another instance.
