@@ -96,6 +96,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
     maxBody: BODY_LIMIT_OCTETS,
     verify,
     ca,
+    told: TOLD_HEADERS.map((header) => ({ header, variable: header.replaceAll('-', '_') })),
   };
 
   function vhost(site: string, vhost: Vhost, paths: CertificatePaths | null): string {
@@ -131,6 +132,7 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
       [templates.containers, templates.custom, templates.policy, templates.challenge, templates.place],
       [templates.forward, templates.platform, gateway],
       [socket, settings.edge, DIRECT, Object.entries(DIRECTIVES).map(String)],
+      TOLD_HEADERS,
       (['origin', 'preview', 'custom'] as const).map(droppedHeaders),
       system ? [templates.treatment, treatment] : null,
     ]),
@@ -150,7 +152,6 @@ export function nginxRenderer(templates: Templates, settings: MainSettings): Ren
             variableOf(header),
           ]),
         ),
-        told: TOLD_HEADERS.map((name) => name.replaceAll('-', '_')),
         limitKey: gateway === null ? 'server_name' : 'host',
         hopVariable: variableOf(hopHeader),
         oldHopVariable: variableOf(oldHopHeader),
