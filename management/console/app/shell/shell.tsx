@@ -102,7 +102,10 @@ function Brand() {
   );
 }
 
-/** Whose containers the overview and the list show. */
+/** Screens whose address names the client that they show. */
+const WITH_CLIENT = ['/console/containers', '/console/usage'];
+
+/** Whose containers the overview, the list and the usage show. */
 function ClientChoice() {
   const { path, query, route } = useLocation();
   const { clients } = me();
@@ -113,7 +116,7 @@ function ClientChoice() {
       value={query.client ?? shownClient.value}
       onChange={({ currentTarget: { value } }) => {
         shownClient.value = value;
-        if (path !== '/console/containers') return;
+        if (!WITH_CLIENT.includes(path)) return;
         const { client: _old, cursor: _page, ...rest } = query;
         route(`${path}?${new URLSearchParams(value === '' ? rest : { ...rest, client: value })}`);
       }}

@@ -1,6 +1,6 @@
 import { useLocation } from 'preact-iso';
 import { useQuery } from '../../data/query.ts';
-import { me } from '../../data/session.ts';
+import { shownClient } from '../../data/shown-client.ts';
 import {
   dayAfter,
   readUsage,
@@ -31,7 +31,8 @@ export default function UsageScreen() {
   const { query, route } = useLocation();
   const days = daysOf(query);
   const group = GROUPS.find(({ value }) => value === query.by)?.value ?? 'day';
-  const { client, container } = query;
+  const { container } = query;
+  const client = query.client ?? shownClient.value;
   const asked = { ...(client ? { client } : {}), ...(container ? { container } : {}) };
   const usage = useQuery(`usage ${JSON.stringify([days, asked])}`, () => readUsage(days, asked));
   const nameOf = useNames();
@@ -71,7 +72,7 @@ export default function UsageScreen() {
         </fieldset>
       }
     >
-      <UsageFilters days={days} client={client} container={container} change={change} />
+      <UsageFilters days={days} container={container} change={change} />
       <Known query={usage} rows={10}>
         {(known) => (
           <>
@@ -168,33 +169,16 @@ function Notices({ usage: { items, gaps, isCut } }: { usage: Usage }) {
 
 function UsageFilters({
   days,
-  client = '',
   container = '',
   change,
 }: {
   days: UsageDays;
-  client?: string | undefined;
   container?: string | undefined;
   change: (changes: Readonly<Record<string, string | undefined>>) => void;
 }) {
-  const { clients } = me();
   const zones = [...new Set(['UTC', timeZone()])];
   return (
     <search class="filters">
-      {clients.length > 1 && (
-        <select
-          aria-label="Client"
-          value={client}
-          onChange={({ currentTarget }) => change({ client: currentTarget.value })}
-        >
-          <option value="">All clients</option>
-          {clients.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </select>
-      )}
       <ContainerPicker
         value={container === '' ? null : container}
         set={(id) => change({ container: id ?? undefined })}

@@ -1,9 +1,10 @@
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { api } from '../../../data/api.ts';
 import type { Versioned } from '../../../data/containers.ts';
 import { refresh } from '../../../data/query.ts';
 import { mayAct } from '../../../data/session.ts';
 import { Confirm, type OfVersion } from '../../../parts/confirm.tsx';
+import { FileButton } from '../../../parts/file-button.tsx';
 
 interface Pair {
   readonly certificate: string;
@@ -16,18 +17,14 @@ const MOST_BYTES = 32_768;
 /** A certificate with its key that replaces the usual source for the names that it covers. */
 export function UploadedCertificate({ versioned }: { versioned: Versioned }) {
   const { id, clientId, tls } = versioned.container;
-  const input = useRef<HTMLInputElement>(null);
   const [chosen, choose] = useState<Pair | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const read = async (files: readonly File[]) => {
-    if (files.length === 0) return;
     const pair = await pairFrom(files);
     setProblem(
       pair === null ? 'Choose the certificate with its chain and the private key, both in PEM.' : null,
     );
     choose(pair);
-    // The same files can be chosen again, after they were corrected.
-    if (input.current !== null) input.current.value = '';
   };
   return (
     <div class="stack part">
@@ -35,18 +32,12 @@ export function UploadedCertificate({ versioned }: { versioned: Versioned }) {
         <h3>Certificate of your own</h3>
         {mayAct(clientId) && (
           <div class="actions">
-            <button type="button" onClick={() => input.current?.click()}>
-              {tls === 'uploaded' ? 'Replace the certificate…' : 'Upload a certificate…'}
-            </button>
-            <input
-              ref={input}
-              type="file"
-              multiple
-              class="hidden"
+            <FileButton
+              name={tls === 'uploaded' ? 'Replace the certificate…' : 'Upload a certificate…'}
+              label="Certificate and private key in PEM"
               accept=".pem,.crt,.cer,.key"
-              aria-label="Certificate and private key in PEM"
-              tabIndex={-1}
-              onChange={({ currentTarget }) => void read([...(currentTarget.files ?? [])])}
+              multiple
+              read={read}
             />
           </div>
         )}

@@ -1,9 +1,10 @@
-import { useRef, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { api } from '../../../data/api.ts';
 import type { Versioned } from '../../../data/containers.ts';
 import { refresh } from '../../../data/query.ts';
 import { mayAct } from '../../../data/session.ts';
 import { Confirm, type OfVersion } from '../../../parts/confirm.tsx';
+import { FileButton } from '../../../parts/file-button.tsx';
 
 type Key = Record<string, unknown>;
 
@@ -13,18 +14,15 @@ const MOST_BYTES = 8_192;
 /** The Google Cloud service account with which the tag server uses, for example, Firestore or BigQuery. */
 export function ServiceAccount({ versioned }: { versioned: Versioned }) {
   const { id, clientId, serviceAccount } = versioned.container;
-  const file = useRef<HTMLInputElement>(null);
   const [chosen, choose] = useState<{ readonly name: string; readonly key: Key } | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [isRemoving, setRemoving] = useState(false);
-  const read = async (given: File | undefined) => {
+  const read = async ([given]: readonly File[]) => {
     setProblem(null);
     if (given === undefined) return;
     const result = await keyFrom(given);
     if (typeof result === 'string') setProblem(result);
     else choose({ name: given.name, key: result });
-    // The same file can be chosen again, after it was corrected.
-    if (file.current !== null) file.current.value = '';
   };
   const put = (key: Key, dryRun: boolean, header: OfVersion) =>
     api.put('/server-containers/{id}/service-account', {
@@ -46,17 +44,11 @@ export function ServiceAccount({ versioned }: { versioned: Versioned }) {
                 Remove the account
               </button>
             )}
-            <button type="button" onClick={() => file.current?.click()}>
-              {serviceAccount === null ? 'Upload a key…' : 'Replace the key…'}
-            </button>
-            <input
-              ref={file}
-              type="file"
-              class="hidden"
+            <FileButton
+              name={serviceAccount === null ? 'Upload a key…' : 'Replace the key…'}
+              label="JSON key of the service account"
               accept="application/json,.json"
-              aria-label="JSON key of the service account"
-              tabIndex={-1}
-              onChange={({ currentTarget }) => void read(currentTarget.files?.[0])}
+              read={read}
             />
           </div>
         )}
