@@ -1,10 +1,13 @@
 import { coalesce } from '../../base/coalesce.ts';
+import { limit } from '../../base/limit.ts';
 import { COMMITTER, type CommitSettings } from './edits/fast-import.ts';
 import { SitesRepoError, wrapGitError } from './errors.ts';
 import { verbOf } from './git/git.ts';
 import {
-  adoptFormat,
+  changeFormat,
   fetchMirror,
+  formatOf,
+  isOtherFormat,
   isRepository,
   type RepoGit,
   type RunOptions,
@@ -25,10 +28,12 @@ export class GitDir {
   readonly commits: CommitSettings;
 
   readonly #git: RepoGit;
+  /** What makes a mirror anew, or fetches into it, does so alone. */
+  readonly #whole = limit(1);
   /** Concurrent calls use one fetch, and two fetches don't run at once. */
   readonly #fetches = coalesce(
     async (calls: readonly undefined[]) => {
-      await wrapGitError('fetch', () => this.#fetch());
+      await this.#whole(() => wrapGitError('fetch', () => this.#fetch()));
       return calls.map(() => ({ status: 'fulfilled', value: undefined }) as const);
     },
     { windowMs: 0 },
@@ -83,9 +88,12 @@ export class GitDir {
     await fetchMirror(this.path, this.#git);
   }
 
-  /** See `adoptFormat`. */
+  /** True if a push failed because the remote, which is empty, has another object format. Then the mirror gets it, too. */
   async adoptFormat(error: unknown): Promise<boolean> {
-    return this.isMirror && (await adoptFormat(this.path, this.#git, error));
+    if (!this.isMirror || !isOtherFormat(error)) return false;
+    const pushed = await formatOf((args) => this.run(args));
+    await this.#whole(() => changeFormat(this.path, this.#git, pushed));
+    return true;
   }
 
   /** Packs the objects if about `looseObjects` of them are loose. */

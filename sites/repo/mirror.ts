@@ -130,23 +130,37 @@ export async function fetchMirror(mirror: string, git: RepoGit): Promise<void> {
   }
 }
 
-/** True if a push failed because the remote, which is empty, has another object format. Then the mirror gets it, too. */
-export async function adoptFormat(mirror: string, git: RepoGit, error: unknown): Promise<boolean> {
-  const message = error instanceof Error ? error.message : '';
-  if (!/does not support this repository.s hash algorithm/.test(message)) return false;
-  const format = (await git(['rev-parse', '--show-object-format'])).toString().trim();
-  await wrapGitError('init', () => renewEmptyMirror(mirror, git, format === 'sha1' ? 'sha256' : 'sha1'));
-  return true;
+/** Whether a push failed because the remote, which is empty, has another object format. */
+export function isOtherFormat(error: unknown): boolean {
+  return error instanceof Error && /does not support this repository.s hash algorithm/.test(error.message);
+}
+
+/** Gives an empty mirror the other object format than `pushed`, unless it has it already. */
+export async function changeFormat(mirror: string, git: RepoGit, pushed: string): Promise<void> {
+  if ((await formatOf(git)) !== pushed) return;
+  await wrapGitError('init', () => renewEmptyMirror(mirror, git, pushed === 'sha1' ? 'sha256' : 'sha1'));
+}
+
+/** `sha1` or `sha256`. */
+export async function formatOf(git: RepoGit): Promise<string> {
+  return (await git(['rev-parse', '--show-object-format'])).toString().trim();
 }
 
 async function renewEmptyMirror(mirror: string, git: RepoGit, format: string): Promise<void> {
   const text = async (...args: string[]) => (await git(args)).toString().trim();
   const url = await text('config', 'remote.origin.url');
   const branch = await text('symbolic-ref', '--short', 'HEAD');
-  await rm(mirror, { recursive: true });
-  await mkdir(mirror);
-  await git(initOf(branch, `--object-format=${format}`));
-  await setRemote(git, url);
+  // Beside it, because others read the mirror meanwhile.
+  const [fresh, old] = [`${mirror}.new`, `${mirror}.old`];
+  for (const folder of [fresh, old]) await rm(folder, { recursive: true, force: true });
+  await mkdir(fresh);
+  const inFresh: RepoGit = (args, input, options) =>
+    git(args, input, { ...options, env: { ...options?.env, GIT_DIR: fresh } });
+  await inFresh(initOf(branch, `--object-format=${format}`));
+  await setRemote(inFresh, url);
+  await rename(mirror, old);
+  await rename(fresh, mirror);
+  await rm(old, { recursive: true });
 }
 
 /**

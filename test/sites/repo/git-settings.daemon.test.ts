@@ -99,6 +99,20 @@ describe.each([
   });
 });
 
+test('a remote with SHA-256 is adopted while others fetch it', async () => {
+  plain('init', '-q', '--bare', '--initial-branch=main', '--object-format=sha256', bare);
+  const repo = await open(pathToFileURL(bare).href);
+  let isCommitted = false;
+  const reader = async () => {
+    while (!isCommitted) await repo.fetched();
+  };
+  const committed = repo.commit(edit).finally(() => {
+    isCommitted = true;
+  });
+  await Promise.all([committed, ...Array.from({ length: 4 }, reader)]);
+  expect((await committed).revision).toBe(await repo.fetched());
+});
+
 test('no hook of a local sites repository runs', async () => {
   await initSitesRepo(bare);
   await writeHooks(join(bare, 'hooks'));
