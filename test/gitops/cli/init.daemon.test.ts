@@ -76,6 +76,7 @@ test('writes what both daemons accept, with secrets that only the owner reads, a
     DNS_RESOLVERS: ['127.0.0.1:9'],
   });
   expect(management.INFRA_SECRET).toBe(host.INFRA_SECRET);
+  expect(parseEnv(read('management.env')).DEFAULT_CONSENT).toBe('required');
   for (const name of readdirSync(etc))
     expect([name, statSync(join(etc, name)).mode & 0o777]).toEqual([name, 0o600]);
   for (const name of ['provisioner.env', 'management.env']) {

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { containerExport, judgeExport } from '../../../management/checklist/container-export.ts';
+import { describeWith, REFERENCE } from '../../support/components.ts';
 
 const EDGE = 'https://acme.tags.example';
 
@@ -208,4 +210,22 @@ test.each([
   expect(error?.issues.map(({ message }) => message)).toContain(
     'is missing: send the file that Tag Manager’s Admin, Export container saves',
   );
+});
+
+describeWith('reference', 'an export as people have it', () => {
+  test.each([
+    [
+      'gtm-server-dataclient',
+      { tagging_server_url: { state: 'unknown' }, client_claims: { state: 'unknown' } },
+    ],
+    // The tag of Google Ads isn't asked for a URL.
+    ['gtm-web-ads-tag-without-url', { google_tag: { detail: expect.stringContaining('1 of 1') } }],
+    [
+      'gtm-web-datatag-only',
+      { google_tag: { state: 'unknown', detail: expect.stringContaining('templates') } },
+    ],
+  ])('%s is judged by what it shows', (name, verdicts) => {
+    const text = readFileSync(new URL(`samples/${name}.json`, REFERENCE), 'utf8');
+    expect(judge(JSON.parse(text).containerVersion)).toMatchObject(verdicts);
+  });
 });

@@ -18,6 +18,10 @@ const VALUES = {
   cookies: ['_fpid', '_ga', '_ga_*', 'odd.name'],
 };
 
+test('the snippet of nginx says how its server speaks HTTP/2', () => {
+  expect(renderSnippets(VALUES).nginx).toContain('http2 on');
+});
+
 describe('values', () => {
   test.each([
     ['edge', 'https://acme-shop.example.net/'],

@@ -164,7 +164,20 @@ describe('clients', () => {
       const { body } = await world.call('GET', `/server-containers/${container}`, { as: 'owner' });
       expect(body.status).toBe('removed');
     });
+    const invitation = await world.call('POST', `/clients/${id}/invitations`, {
+      as: 'owner',
+      body: { email: 'late@example.com', role: 'editor' },
+    });
+    const body = { name: 'CI', client: id, scopes: ['admin'] };
+    const { value: token } = (await world.call('POST', '/tokens', { as: 'owner', body })).body;
     expect((await archive('owner')).body.archivedAt).toEqual(expect.any(String));
+    // What was given out before opens it no more: an invitation makes no member, a token makes nothing.
+    const accepted = { token: invitation.body.token };
+    const late = await world.call('POST', '/invitations/accept', { as: 'late', body: accepted });
+    const member = { token, body: { role: 'viewer' } };
+    const made = await world.call('PUT', `/clients/${id}/members/new`, member);
+    expect([late.body.code, made.body.code]).toEqual(['client_archived', 'client_archived']);
+    expect((await world.call('GET', `/clients/${id}`, { token })).status).toBe(200);
     const listed = async (query: string) =>
       (await world.call('GET', `/clients?q=Old${query}`, { as: 'viewer' })).body.items.length;
     expect([await listed(''), await listed('&archived=1')]).toEqual([0, 1]);
